@@ -1,0 +1,81 @@
+package tabledef
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"contrail/tablecore/tableerr"
+)
+
+// SoftwareVersion is the version of this software. It is semantic and separate
+// from the format's.
+const SoftwareVersion = "0.1.0"
+
+// FormatVersion is the version of what lies on disk, M.m.p.
+type FormatVersion struct {
+	Major, Minor, Patch uint32
+}
+
+// CurrentFormat is the format this software writes into new tables: 0.1.0 has
+// rows and log only, 0.2.0 added the head, 0.3.0 the insertion-time column.
+var CurrentFormat = FormatVersion{0, 3, 0}
+
+// absentFormat is what a table without the property has.
+var absentFormat = FormatVersion{0, 1, 0}
+
+var formatText = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`)
+
+// String returns "M.m.p".
+func (v FormatVersion) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+
+// parseFormat reads "M.m.p"; an integer N stands for 0.N.0, "" (absent) for
+// 0.1.0. ok is false for anything else.
+func parseFormat(text string) (v FormatVersion, ok bool) {
+	if text == "" {
+		return absentFormat, true
+	}
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return FormatVersion{0, uint32(n), 0}, true
+	}
+	m := formatText.FindStringSubmatch(text)
+	if m == nil {
+		return FormatVersion{}, false
+	}
+	for i, part := range []*uint32{&v.Major, &v.Minor, &v.Patch} {
+		n, err := strconv.ParseUint(m[i+1], 10, 32)
+		if err != nil {
+			return FormatVersion{}, false
+		}
+		*part = uint32(n)
+	}
+	return v, true
+}
+
+// ReadableFormat returns the format version of a table's property, or
+// FORMAT_UNREADABLE when it is no version or one this software cannot read:
+// before 1.0 a newer minor version, from 1.0 a newer major one.
+func ReadableFormat(text string) (FormatVersion, error) {
+	v, ok := parseFormat(text)
+	if !ok || !v.readableBy(CurrentFormat) {
+		return FormatVersion{}, &tableerr.FormatUnreadable{TableFormat: text, SupportedFormat: CurrentFormat.String()}
+	}
+	return v, nil
+}
+
+// readableBy says whether software of format s reads v.
+func (v FormatVersion) readableBy(s FormatVersion) bool {
+	if v.Major != s.Major {
+		return v.Major < s.Major
+	}
+	return v.Major > 0 || v.Minor <= s.Minor
+}
+
+// CheckWritable returns FORMAT_UNWRITABLE when this software reads v but must
+// not write it: from 1.0 on a newer minor version.
+func (v FormatVersion) CheckWritable() error {
+	if v.Major == CurrentFormat.Major && v.Minor > CurrentFormat.Minor {
+		return &tableerr.FormatUnwritable{TableFormat: v.String(), SupportedFormat: CurrentFormat.String()}
+	}
+	return nil
+}
