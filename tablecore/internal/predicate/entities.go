@@ -1,0 +1,161 @@
+package predicate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"contrail/tablecore/internal/entitykey"
+	"contrail/tablecore/tableerr"
+)
+
+// Entities is a set of entities given by full or partial identities. A nil
+// *Entities is the set of all.
+type Entities struct {
+	layout  *entitykey.Layout
+	full    map[string]struct{}
+	partial [][]any // one value a column, nil where any will do
+}
+
+// ParseEntities reads a request's list of identities: objects of entity column
+// to value; types are the columns' declared types in the layout's order. An object that names a part of the columns stands for every entity
+// that agrees. INVALID for a column that is none of the entity columns or a
+// value of another kind; a value the column cannot hold matches nothing.
+func ParseEntities(list []map[string]json.RawMessage, layout *entitykey.Layout, types []arrow.DataType) (*Entities, error) {
+	e := &Entities{layout: layout, full: map[string]struct{}{}}
+	for i, object := range list {
+		id, ok, err := parseIdentity(fmt.Sprintf("entities[%d]", i), object, layout, types)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if slices.Contains(id, nil) {
+			e.partial = append(e.partial, id)
+			continue
+		}
+		key, err := layout.Key(id...)
+		if err != nil {
+			return nil, err
+		}
+		e.full[key] = struct{}{}
+	}
+	return e, nil
+}
+
+// ParseKey reads the text of one full identity, such as a file's tag, and
+// returns its entity key.
+func ParseKey(text string, layout *entitykey.Layout, types []arrow.DataType) (string, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		return "", err
+	}
+	id, ok, err := parseIdentity("entity", object, layout, types)
+	if err != nil {
+		return "", err
+	}
+	if !ok || slices.Contains(id, nil) {
+		return "", fmt.Errorf("%s is no full identity", text)
+	}
+	return layout.Key(id...)
+}
+
+// parseIdentity returns one value a column, nil where the object does not name
+// it; ok is false when a value lies outside its column's type.
+func parseIdentity(field string, object map[string]json.RawMessage, layout *entitykey.Layout, types []arrow.DataType) (id []any, ok bool, err error) {
+	names := layout.Names()
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(names, name) {
+			e := tableerr.InvalidField(field+"."+name, "column %q is no entity column; they are %s", name, columnList(names))
+			e.Column = name
+			return nil, false, e
+		}
+	}
+	id, ok = make([]any, len(names)), true
+	for i, name := range names {
+		raw, given := object[name]
+		if !given {
+			continue
+		}
+		value, fits, err := parseEntityValue(field+"."+name, raw, types[i])
+		if err != nil {
+			var invalid *tableerr.Invalid
+			if errors.As(err, &invalid) {
+				invalid.Column = name
+			}
+			return nil, false, err
+		}
+		id[i], ok = value, ok && fits
+	}
+	return id, ok, nil
+}
+
+func columnList(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// parseEntityValue reads a value of an entity column's type; fits is false when
+// it lies outside the type.
+func parseEntityValue(field string, raw json.RawMessage, typ arrow.DataType) (value any, fits bool, err error) {
+	switch typ.ID() {
+	case arrow.INT32, arrow.INT64, arrow.UINT64:
+	default:
+		text, ok := jsonText(raw)
+		if !ok {
+			return nil, false, notA(field, raw, "a text")
+		}
+		return text, true, nil
+	}
+	n, err := parseInteger(field, raw)
+	if err != nil {
+		return nil, false, err
+	}
+	switch typ.ID() {
+	case arrow.UINT64:
+		return n.Uint64(), n.IsUint64(), nil
+	case arrow.INT32:
+		v := n.Int64()
+		return int32(v), n.IsInt64() && int64(int32(v)) == v, nil
+	default:
+		return n.Int64(), n.IsInt64(), nil
+	}
+}
+
+// None says whether the set is certainly empty.
+func (e *Entities) None() bool {
+	return e != nil && len(e.full) == 0 && len(e.partial) == 0
+}
+
+// Match says whether an entity key belongs to the set.
+func (e *Entities) Match(key string) bool {
+	if e == nil {
+		return true
+	}
+	if _, ok := e.full[key]; ok {
+		return true
+	}
+	if len(e.partial) == 0 {
+		return false
+	}
+	values, err := e.layout.Decode(key)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(e.partial, func(id []any) bool {
+		for i, want := range id {
+			if want != nil && want != values[i] {
+				return false
+			}
+		}
+		return true
+	})
+}
