@@ -1,0 +1,183 @@
+package datafile
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+)
+
+const (
+	// encoders is the number of goroutines that encode the columns of a row
+	// group; a row group of fewer values is encoded by the caller alone.
+	encoders          = 2
+	parallelFromValue = 64 << 10
+)
+
+// column is one field of a file being written.
+type column struct {
+	field  arrow.Field
+	leaves []leafColumn
+}
+
+// leafColumn is one leaf of a column.
+type leafColumn struct {
+	descr    *schema.Column
+	encoder  leafEncoder
+	codec    compress.Compression
+	adaptive bool
+	chunk    chunkWriter
+	stats    metadata.EncodedStatistics
+}
+
+// newColumn plans how a field is written; descrs are its leaves in order.
+func newColumn(field arrow.Field, descrs []*schema.Column, c Compression) (column, error) {
+	col := column{field: field}
+	types := leafTypes(field.Type, nil)
+	if len(types) != len(descrs) {
+		return col, fmt.Errorf("column %q of type %s has %d leaves, not %d", field.Name, field.Type, len(descrs), len(types))
+	}
+	for i, typ := range types {
+		encoder, err := newLeafEncoder(typ)
+		if err != nil {
+			return col, fmt.Errorf("column %q: %w", field.Name, err)
+		}
+		small := compact(typ)
+		col.leaves = append(col.leaves, leafColumn{
+			descr: descrs[i], encoder: encoder, codec: c.codec(small), adaptive: c == Auto && !small,
+		})
+	}
+	return col, nil
+}
+
+// encode encodes the column's arrays of one row group.
+func (c *column) encode(arrays []arrow.Array, rows int, s *scratch) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("encoding failed: %v", p)
+		}
+		if err != nil {
+			err = fmt.Errorf("column %q: %w", c.field.Name, err)
+		}
+	}()
+	if !isNested(c.field.Type) {
+		in := leafInput{arrays: arrays, rows: rows, nullable: c.field.Nullable}
+		return c.leaves[0].encode(&in, s)
+	}
+	inputs, release, err := shred(c.field, arrays, rows)
+	defer release()
+	if err != nil {
+		return err
+	}
+	for i := range c.leaves {
+		leaf := &c.leaves[i]
+		inputs[i].maxDef, inputs[i].maxRep = int(leaf.descr.MaxDefinitionLevel()), int(leaf.descr.MaxRepetitionLevel())
+		if err := leaf.encode(&inputs[i], s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *leafColumn) encode(in *leafInput, s *scratch) (err error) {
+	l.chunk.reset(l.codec, l.adaptive)
+	l.stats, err = l.encoder.encode(&l.chunk, in, s)
+	return err
+}
+
+// encodeColumns encodes all columns of a row group, on several goroutines
+// where it is large.
+func encodeColumns(columns []column, batches []arrow.RecordBatch, rows int, scratches []scratch) error {
+	work := func(i int, s *scratch) error {
+		arrays := make([]arrow.Array, 0, len(batches))
+		for _, b := range batches {
+			arrays = append(arrays, b.Column(i))
+		}
+		return columns[i].encode(arrays, rows, s)
+	}
+	if len(columns) == 1 || rows*len(columns) < parallelFromValue {
+		for i := range columns {
+			if err := work(i, &scratches[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	next := make(chan int, len(columns))
+	for i := range columns {
+		next <- i
+	}
+	close(next)
+	errs := make([]error, len(scratches))
+	var wg sync.WaitGroup
+	for w := range scratches {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range next {
+				if errs[w] = work(i, &scratches[w]); errs[w] != nil {
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pageIndexes are the page index of one leaf in one row group.
+type pageIndexes struct {
+	column metadata.ColumnIndexBuilder
+	offset *metadata.OffsetIndexBuilder
+}
+
+// describe enters a written chunk, whose first byte lies at offset at, into
+// the file's metadata, and returns its page index.
+func (l *leafColumn) describe(meta *metadata.ColumnChunkMetaDataBuilder, at int64) (pageIndexes, error) {
+	c := &l.chunk
+	info := metadata.ChunkMetaInfo{
+		NumValues: c.entries, IndexPageOffset: -1,
+		DataPageOffset: at + int64(c.dictionary),
+		CompressedSize: int64(len(c.out)), UncompressedSize: c.uncompressed,
+	}
+	encodings := metadata.EncodingStats{DataEncodingStats: map[parquet.Encoding]int32{parquet.Encoding(c.encoding): int32(len(c.pages))}}
+	if c.dictionary > 0 {
+		info.DictPageOffset = at
+		encodings.DictEncodingStats = map[parquet.Encoding]int32{parquet.Encodings.Plain: 1}
+	}
+	if err := meta.Finish(info, c.dictionary > 0, false, encodings); err != nil {
+		return pageIndexes{}, err
+	}
+	if c.codec == compress.Codecs.Uncompressed {
+		meta.Contents().MetaData.Codec = 0 // the first page may have turned its codec off
+	}
+	l.stats.SetNullCount(c.nulls)
+	meta.SetStats(l.stats)
+	return l.pageIndexes(at)
+}
+
+func (l *leafColumn) pageIndexes(at int64) (pageIndexes, error) {
+	x := pageIndexes{column: metadata.NewColumnIndexBuilder(l.descr), offset: &metadata.OffsetIndexBuilder{}}
+	for i := range l.chunk.pages {
+		p := &l.chunk.pages[i]
+		if err := x.column.AddPage(&p.stats); err != nil {
+			return x, err
+		}
+		if err := x.offset.AddPage(at+int64(p.start), p.firstRow, int32(p.length)); err != nil {
+			return x, err
+		}
+	}
+	if err := x.column.Finish(); err != nil {
+		return x, err
+	}
+	return x, x.offset.Finish(0)
+}
