@@ -1,0 +1,158 @@
+package deltalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/objstore"
+	"contrail/tablecore/tableerr"
+)
+
+// Options configure a Log. The zero value is the default.
+type Options struct {
+	// AllowExternalPaths takes tables whose live files lie outside the table's
+	// directory. Without it they are *tableerr.Unsupported.
+	AllowExternalPaths bool
+	// Allocator is where checkpoints are decoded and encoded.
+	Allocator memory.Allocator
+}
+
+// Log is the transaction log of one table. It holds no state of its own and is
+// safe for concurrent use.
+type Log struct {
+	store objstore.Store
+	opts  Options
+}
+
+// New returns the log of the table that store holds.
+func New(store objstore.Store, opts Options) *Log {
+	if opts.Allocator == nil {
+		opts.Allocator = memory.DefaultAllocator
+	}
+	return &Log{store: store, opts: opts}
+}
+
+// ErrReplaced says that a state no longer stands on the log: see Stands.
+var ErrReplaced = errors.New("the log no longer holds the commit this state stands on")
+
+// LoadLatest returns the newest state, from a checkpoint and the commits behind
+// it. Errors: *tableerr.TableNotFound when the log holds no version,
+// *tableerr.Corrupt for damage and for a gap, *tableerr.Unsupported.
+func (l *Log) LoadLatest(ctx context.Context) (*State, error) {
+	return l.load(ctx, latest)
+}
+
+// LoadAt returns the state at a version. Errors beside those of LoadLatest:
+// *tableerr.VersionNotFound for a version the table never had,
+// *tableerr.VersionExpired for one whose log files were cleaned up.
+func (l *Log) LoadAt(ctx context.Context, version int64) (*State, error) {
+	if version < 0 {
+		s, err := l.load(ctx, latest)
+		if err != nil {
+			return nil, err
+		}
+		return nil, &tableerr.VersionNotFound{Version: version, Current: s.version}
+	}
+	return l.load(ctx, version)
+}
+
+// ReadCommit reads the commit of a version. It is objstore.ErrNotExist when
+// there is none.
+func (l *Log) ReadCommit(ctx context.Context, version int64) (*Commit, error) {
+	data, err := l.store.Get(ctx, CommitKey(version))
+	if errors.Is(err, objstore.ErrTooLarge) {
+		return nil, &tableerr.Corrupt{Path: CommitKey(version), Msg: fmt.Sprintf("longer than %d bytes", MaxCommitBytes), Cause: err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading commit %d: %w", version, err)
+	}
+	return ParseCommit(version, data)
+}
+
+// Refresh asks for commits newer than s, by name, and returns the newest state
+// with the commits it took to get there; s itself and none when nothing is new.
+// ErrReplaced when s does not stand any more. With nothing new it costs what
+// Stands costs and one operation.
+func (l *Log) Refresh(ctx context.Context, s *State) (*State, []*Commit, error) {
+	switch stands, err := l.Stands(ctx, s); {
+	case err != nil:
+		return nil, nil, err
+	case !stands:
+		return nil, nil, ErrReplaced
+	}
+	var commits []*Commit
+	for {
+		c, err := l.ReadCommit(ctx, s.version+1)
+		if errors.Is(err, objstore.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		next, err := s.Apply(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, commits = next, append(commits, c)
+	}
+	if len(commits) > 0 {
+		if err := l.accept(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, commits, nil
+}
+
+// WriteCommit puts the bytes of EncodeCommit as the commit of a version, if
+// there is none yet: objstore.ErrExist. With *objstore.UnknownOutcomeError it
+// may be there, and must be read again before anything is deleted.
+func (l *Log) WriteCommit(ctx context.Context, version int64, data []byte) error {
+	if err := l.store.PutIfAbsent(ctx, CommitKey(version), data); err != nil {
+		return fmt.Errorf("writing commit %d: %w", version, err)
+	}
+	return nil
+}
+
+// WriteCommits puts several commits from a version on, in order, as
+// objstore.Store's PutAllIfAbsent does: it returns how many are there for good.
+func (l *Log) WriteCommits(ctx context.Context, version int64, data [][]byte) (int, error) {
+	objects := make([]objstore.Object, len(data))
+	for i, d := range data {
+		objects[i] = objstore.Object{Key: CommitKey(version + int64(i)), Data: d}
+	}
+	n, err := l.store.PutAllIfAbsent(ctx, objects)
+	if err != nil {
+		return n, fmt.Errorf("writing commit %d: %w", version+int64(n), err)
+	}
+	return n, nil
+}
+
+// WithdrawCommit takes back a commit that this process has just put and must
+// not acknowledge, because the version it was made on has gone meanwhile
+// (Stands): it is deleted if its bytes are the ones given. Whether or not it
+// was there, the caller has lost the race.
+func (l *Log) WithdrawCommit(ctx context.Context, version int64, data []byte) error {
+	same, err := l.sameBytes(ctx, commitAnchor(&Commit{Version: version, Digest: sha256.Sum256(data)}))
+	if err == nil && same {
+		err = l.store.Delete(ctx, CommitKey(version))
+	}
+	if err != nil && !errors.Is(err, objstore.ErrNotExist) {
+		return fmt.Errorf("withdrawing commit %d: %w", version, err)
+	}
+	return nil
+}
+
+// accept refuses states that this software must not read.
+func (l *Log) accept(s *State) error {
+	if err := s.CheckReadable(); err != nil {
+		return err
+	}
+	if l.opts.AllowExternalPaths {
+		return nil
+	}
+	return s.CheckPaths()
+}
