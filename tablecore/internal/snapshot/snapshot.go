@@ -1,0 +1,188 @@
+// Package snapshot holds the immutable view of one version of a table: what the
+// table is, which data files are live, and what the log says about each, ready
+// for pruning.
+//
+// Snapshots are made from a log's state or from the snapshot before and one
+// more commit; the latter costs little more than the change.
+package snapshot
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/internal/entitykey"
+	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tableerr"
+)
+
+// Snapshot is a table at one version. It is immutable and may be used by many
+// goroutines.
+type Snapshot struct {
+	State *deltalog.State
+	Def   *tabledef.Definition
+	// Domain maps index values to intervals. It is meaningful once the table
+	// has a schema.
+	Domain interval.Domain
+	// Layout describes entity keys. It is nil until the table has a schema.
+	Layout *entitykey.Layout
+	// Files are the live data files in log order.
+	Files []*File
+	// Rows and Bytes add up the files; Rows is −1 when one does not say.
+	Rows, Bytes int64
+}
+
+// New returns the snapshot of a log's state. It refuses formats and features
+// this software cannot read (FORMAT_UNREADABLE before UNSUPPORTED) and paths
+// outside the table.
+func New(state *deltalog.State) (*Snapshot, error) {
+	s := &Snapshot{State: state}
+	if err := s.define(); err != nil {
+		return nil, err
+	}
+	adds := state.Files()
+	s.Files = make([]*File, 0, len(adds))
+	return s, s.add(adds)
+}
+
+// Apply returns the snapshot after the commit that follows s.
+func (s *Snapshot) Apply(c *deltalog.Commit) (*Snapshot, error) {
+	state, err := s.State.Apply(c)
+	if err != nil {
+		return nil, err
+	}
+	next := &Snapshot{State: state, Def: s.Def, Domain: s.Domain, Layout: s.Layout, Rows: s.Rows, Bytes: s.Bytes}
+	if c.Metadata != nil || c.Protocol != nil {
+		if err := next.define(); err != nil {
+			return nil, err
+		}
+	}
+	next.Files = make([]*File, len(s.Files), len(s.Files)+len(c.Adds))
+	copy(next.Files, s.Files)
+	if err := next.drop(c, s.State); err != nil {
+		return nil, err
+	}
+	return next, next.add(c.Adds)
+}
+
+// Version returns the snapshot's version.
+func (s *Snapshot) Version() int64 { return s.State.Version() }
+
+// WithCheckpoint returns s, or a copy of it whose state knows a newer
+// checkpoint at or below its version.
+func (s *Snapshot) WithCheckpoint(ref deltalog.CheckpointRef) *Snapshot {
+	if ref.Version <= s.State.Checkpoint().Version || ref.Version > s.Version() {
+		return s
+	}
+	c := *s
+	c.State = s.State.WithCheckpoint(ref)
+	return &c
+}
+
+// define reads the definition out of the state's metadata.
+func (s *Snapshot) define() error {
+	m := s.State.Metadata()
+	// The format's version decides first, whatever else may be wrong.
+	if _, err := tabledef.ReadableFormat(m.Configuration[tabledef.KeyFormatVersion]); err != nil {
+		return err
+	}
+	if err := s.State.CheckReadable(); err != nil {
+		return err
+	}
+	def, err := tabledef.FromMetadata(m.ID, m.SchemaString, m.Configuration)
+	if err != nil {
+		return err
+	}
+	s.Def = def
+	if def.Stored == nil || def.IndexColumn == "" {
+		return nil
+	}
+	if s.Domain, err = interval.New(def.IndexType, def.IndexUnit(), def.Granularity); err != nil {
+		return err
+	}
+	s.Layout, err = entitykey.LayoutOf(def)
+	return err
+}
+
+// drop takes the files out that a commit removes or adds again.
+func (s *Snapshot) drop(c *deltalog.Commit, before *deltalog.State) error {
+	gone := map[string]bool{}
+	for _, r := range c.Removes {
+		path, err := r.File()
+		if err != nil {
+			return err
+		}
+		gone[path] = true
+	}
+	for _, a := range c.Adds {
+		if path, err := a.File(); err == nil && before.File(path) != nil {
+			gone[path] = true
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	s.Files = slices.DeleteFunc(s.Files, func(f *File) bool {
+		if !gone[f.Path] {
+			return false
+		}
+		s.count(f, -1)
+		return true
+	})
+	return nil
+}
+
+// add appends files.
+func (s *Snapshot) add(adds []*deltalog.Add) error {
+	for _, a := range adds {
+		f, err := s.newFile(a)
+		if err != nil {
+			return err
+		}
+		s.Files = append(s.Files, f)
+		s.count(f, 1)
+	}
+	return nil
+}
+
+func (s *Snapshot) count(f *File, by int64) {
+	s.Bytes += by * f.Add.Size
+	if s.Rows >= 0 && f.Rows >= 0 {
+		s.Rows += by * f.Rows
+	} else {
+		s.Rows = -1
+	}
+}
+
+// IndexField returns the declared field of the index column. The table must
+// have a schema.
+func (s *Snapshot) IndexField() arrow.Field {
+	f, _ := s.Def.Stored.FieldsByName(s.Def.IndexColumn)
+	return f[0]
+}
+
+// EntityTypes returns the declared types of the entity columns. The table must
+// have a schema.
+func (s *Snapshot) EntityTypes() []arrow.DataType {
+	types := make([]arrow.DataType, len(s.Def.EntityColumns))
+	for i, name := range s.Def.EntityColumns {
+		f, _ := s.Def.Stored.FieldsByName(name)
+		types[i] = f[0].Type
+	}
+	return types
+}
+
+// CheckWritable refuses tables this software may not write: a newer format, a
+// writer feature it does not know, or a plain Delta table.
+func (s *Snapshot) CheckWritable() error {
+	if err := s.Def.Format.CheckWritable(); err != nil {
+		return err
+	}
+	if s.Def.IndexColumn == "" {
+		return &tableerr.FormatUnwritable{TableFormat: s.Def.Format.String(), SupportedFormat: tabledef.CurrentFormat.String(),
+			Msg: "the table is a plain Delta table without an index column, so Contrail only reads it; upgrade it first"}
+	}
+	return s.State.CheckWritable()
+}

@@ -1,0 +1,72 @@
+package txn
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/tabledef"
+)
+
+// Names of what Contrail adds to a commit's commitInfo.
+const (
+	extraOperation = "contrailOperation"
+	extraRequestID = "contrailRequestId"
+	extraReport    = "contrailReport"
+	extraCommitID  = "contrailCommitId"
+)
+
+// Extra returns the members that Contrail adds to commitInfo: the action or
+// put that made the commit, the request id and the operation's report, both of
+// which may be absent.
+func Extra(operation, requestID string, report json.RawMessage) map[string]json.RawMessage {
+	extra := map[string]json.RawMessage{extraOperation: quoted(operation)}
+	if requestID != "" {
+		extra[extraRequestID] = quoted(requestID)
+	}
+	if report != nil {
+		extra[extraReport] = report
+	}
+	return extra
+}
+
+func quoted(text string) json.RawMessage {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return json.RawMessage("null") // cannot be: a string always marshals
+	}
+	return raw
+}
+
+// Describe returns the metadata and protocol actions of a definition.
+func Describe(def *tabledef.Definition) (*deltalog.Metadata, *deltalog.Protocol, error) {
+	configuration, err := def.Configuration()
+	if err != nil {
+		return nil, nil, err
+	}
+	stored := def.Stored
+	if stored == nil {
+		stored = arrow.NewSchema(nil, nil)
+	}
+	schema, err := tabledef.DeltaSchemaJSON(stored)
+	if err != nil {
+		return nil, nil, err
+	}
+	protocol := deltalog.ContrailProtocol(slices.ContainsFunc(tabledef.StorageSchema(stored).Fields(), hasNaiveTime))
+	return &deltalog.Metadata{ID: def.ID, SchemaString: schema, Configuration: configuration}, protocol, nil
+}
+
+// hasNaiveTime says whether a stored field is, or contains, a timestamp
+// without zone, which Delta reads only with a feature of its own.
+func hasNaiveTime(f arrow.Field) bool {
+	switch t := f.Type.(type) {
+	case *arrow.TimestampType:
+		return t.TimeZone == ""
+	case arrow.NestedType:
+		return slices.ContainsFunc(t.Fields(), hasNaiveTime)
+	default:
+		return false
+	}
+}

@@ -1,0 +1,207 @@
+// Package txn publishes commits of one table and keeps the newest snapshot.
+//
+// Verbs prepare an Edit, with its data files already durable; only this package
+// writes to the log. A commit queue serialises the commits of the process and
+// writes those that wait together; across processes put-if-absent decides, and
+// a lost race is revalidated on the new snapshot and published again. See
+// docs/commit.md of tablecore for what is true after each step.
+package txn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/objstore"
+	"contrail/tablecore/tableerr"
+)
+
+// keptSnapshots is how many versions a table keeps in memory.
+const keptSnapshots = 32
+
+// Config is what a Table works with.
+type Config struct {
+	Store    objstore.Store // the table's own
+	Log      *deltalog.Log
+	Clock    func() time.Time
+	Software string // engineInfo of commits
+	// Committed is told of each version this process published; it must
+	// return quickly. May be nil.
+	Committed func(s *snapshot.Snapshot, operation string)
+}
+
+// Table is the newest known snapshot of a table and its commit queue. It is
+// safe for concurrent use.
+type Table struct {
+	cfg Config
+
+	mu         sync.Mutex
+	recent     []*snapshot.Snapshot // ascending by version, the last is the current one
+	checkpoint deltalog.CheckpointRef
+
+	refreshing sync.Mutex // one look into the log at a time
+
+	queue queue
+}
+
+// Open reads the newest version of a table. Errors are those of the log and of
+// snapshot.New.
+func Open(ctx context.Context, cfg Config) (*Table, error) {
+	t := &Table{cfg: cfg, checkpoint: deltalog.CheckpointRef{Version: -1}}
+	s, err := t.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.keep(s)
+	return t, nil
+}
+
+// load opens the table anew.
+func (t *Table) load(ctx context.Context) (*snapshot.Snapshot, error) {
+	state, err := t.cfg.Log.LoadLatest(ctx)
+	if err != nil {
+		return nil, StoreError(err)
+	}
+	return snapshot.New(state)
+}
+
+// Current returns the newest snapshot known in memory, without a look into the
+// store.
+func (t *Table) Current() *snapshot.Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.recent[len(t.recent)-1]
+}
+
+// keep makes s the current snapshot unless a newer one is known.
+func (t *Table) keep(s *snapshot.Snapshot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, found := slices.BinarySearchFunc(t.recent, s.Version(), func(k *snapshot.Snapshot, v int64) int {
+		switch {
+		case k.Version() < v:
+			return -1
+		case k.Version() > v:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		return
+	}
+	t.recent = slices.Insert(t.recent, at, s.WithCheckpoint(t.checkpoint))
+	if len(t.recent) > keptSnapshots {
+		oldest := 0
+		if at == 0 {
+			oldest = 1 // s is what was asked for just now
+		}
+		t.recent = slices.Delete(t.recent, oldest, oldest+1)
+	}
+}
+
+// NoteCheckpoint remembers a checkpoint that this process wrote, so that the
+// next one is written in its time.
+func (t *Table) NoteCheckpoint(ref deltalog.CheckpointRef) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.checkpoint = ref
+	last := len(t.recent) - 1
+	t.recent[last] = t.recent[last].WithCheckpoint(ref)
+}
+
+// replace forgets every snapshot for one that was opened anew.
+func (t *Table) replace(s *snapshot.Snapshot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recent = []*snapshot.Snapshot{s}
+	t.checkpoint = deltalog.CheckpointRef{Version: -1}
+}
+
+// kept returns the snapshot of a version if it is in memory.
+func (t *Table) kept(version int64) *snapshot.Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.recent {
+		if s.Version() == version {
+			return s
+		}
+	}
+	return nil
+}
+
+// Refresh asks the store for newer versions and returns the newest. With
+// nothing new it costs two store operations.
+func (t *Table) Refresh(ctx context.Context) (*snapshot.Snapshot, error) {
+	t.refreshing.Lock()
+	defer t.refreshing.Unlock()
+	return t.refresh(ctx)
+}
+
+func (t *Table) refresh(ctx context.Context) (*snapshot.Snapshot, error) {
+	s := t.Current()
+	_, commits, err := t.cfg.Log.Refresh(ctx, s.State)
+	if errors.Is(err, deltalog.ErrReplaced) {
+		if s, err = t.load(ctx); err != nil {
+			return nil, err
+		}
+		t.replace(s)
+		return s, nil
+	}
+	if err != nil {
+		return nil, StoreError(err)
+	}
+	for _, c := range commits {
+		if s, err = s.Apply(c); err != nil {
+			return nil, err
+		}
+		t.keep(s)
+	}
+	return s, nil
+}
+
+// At returns the snapshot of a version: from memory if it is there, else from
+// the log. VERSION_NOT_FOUND and VERSION_EXPIRED name the current version.
+func (t *Table) At(ctx context.Context, version int64) (*snapshot.Snapshot, error) {
+	if s := t.kept(version); s != nil {
+		return s, nil
+	}
+	current, err := t.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s := t.kept(version); s != nil {
+		return s, nil
+	}
+	if version < 0 || version > current.Version() {
+		return nil, &tableerr.VersionNotFound{Version: version, Current: current.Version()}
+	}
+	state, err := t.cfg.Log.LoadAt(ctx, version)
+	if err != nil {
+		return nil, StoreError(err)
+	}
+	s, err := snapshot.New(state)
+	if err != nil {
+		return nil, err
+	}
+	t.keep(s)
+	return s, nil
+}
+
+// StoreError gives a store's error its type; errors that have one, and those
+// of a context, stay as they are.
+func StoreError(err error) error {
+	var typed tableerr.Error
+	switch {
+	case err == nil, errors.As(err, &typed), errors.Is(err, io.EOF), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, objstore.ErrNoSpace):
+		return &tableerr.StorageFull{Cause: err}
+	default:
+		return &tableerr.StoreUnavailable{Cause: err}
+	}
+}
