@@ -1,0 +1,229 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/internal/convert"
+	"contrail/tablecore/internal/coverage"
+	"contrail/tablecore/internal/datafile"
+	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/internal/filecache"
+	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/internal/txn"
+	"contrail/tablecore/objstore"
+	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tableerr"
+)
+
+// AppendConfig is what an Append works with.
+type AppendConfig struct {
+	Store        objstore.Store
+	Files        *filecache.Files
+	Mem          memory.Allocator
+	MemoryBudget int64
+	Write        datafile.WriteOptions
+	Now          func() time.Time
+	NewID        func() (string, error)
+	Software     string
+}
+
+// Append is one append on its way from a stream to a commit. Its steps are
+// NewAppend, Write, Revalidate, Remember, Commit (Revalidate and Commit again
+// after a lost race) and, unless it was published, Discard. It belongs to one goroutine at a time.
+type Append struct {
+	cfg     AppendConfig
+	base    *snapshot.Snapshot
+	def     *tabledef.Definition // of the rows that are written
+	adopts  bool                 // def's schema comes from the stream
+	result  *Result
+	checked map[string]bool // files whose coverage was compared
+}
+
+// NewAppend checks a stream's schema against the table, or adopts it where the
+// table has none.
+func NewAppend(s *snapshot.Snapshot, schema *arrow.Schema, cfg AppendConfig) (*Append, error) {
+	a := &Append{cfg: cfg, base: s, def: s.Def, checked: map[string]bool{}}
+	if s.Def.Stored == nil {
+		if err := tabledef.CheckSchema(schema, s.Def); err != nil {
+			return nil, err
+		}
+		a.def, a.adopts = s.Def.WithSchema(schema), true
+	}
+	_, err := convert.NewAligner(schema, a.def)
+	return a, err
+}
+
+// Write reads the stream to its end and writes the data files. After an error
+// nothing is left.
+func (a *Append) Write(ctx context.Context, rows RowReader) error {
+	domain, err := interval.New(a.def.IndexType, a.def.IndexUnit(), a.def.Granularity)
+	if err != nil {
+		return err
+	}
+	a.result, err = Run(ctx, Config{Store: a.cfg.Store, Def: a.def, Domain: domain, Mem: a.cfg.Mem, MemoryBudget: a.cfg.MemoryBudget,
+		Write: a.cfg.Write, Now: a.cfg.Now, NewFileName: a.newFileName, Software: a.cfg.Software}, rows)
+	return err
+}
+
+// newFileName returns the path of a new data file. The two digits in front
+// keep directories small.
+func (a *Append) newFileName() (string, error) {
+	id, err := a.cfg.NewID()
+	if err != nil {
+		return "", err
+	}
+	return "data/" + id[:2] + "/" + id + ".parquet", nil
+}
+
+// Discard removes what was written.
+func (a *Append) Discard(ctx context.Context) { a.result.Discard(ctx, a.cfg.Store) }
+
+// Base is the snapshot the append was first checked against.
+func (a *Append) Base() *snapshot.Snapshot { return a.base }
+
+// Settings are the write options in force.
+func (a *Append) Settings() datafile.WriteOptions { return a.cfg.Write }
+
+// Rows is the number of rows that were written.
+func (a *Append) Rows() int64 { return a.result.Rows }
+
+// Files are the data files that were written.
+func (a *Append) Files() []FileOut { return a.result.Files }
+
+// Revalidate checks the append against a snapshot: that the table still takes
+// rows of this form, and that none of its intervals holds a row already. Files
+// that were compared before are not read again.
+func (a *Append) Revalidate(ctx context.Context, s *snapshot.Snapshot) error {
+	if err := s.CheckWritable(); err != nil {
+		return err
+	}
+	if err := a.checkDefinition(s.Def); err != nil {
+		return err
+	}
+	if s.Def.Uniqueness == tabledef.UniqueNone || a.result.Coverage == nil || len(s.Files) == 0 {
+		return nil
+	}
+	return a.checkOverlap(ctx, s)
+}
+
+// checkDefinition makes sure that the files written fit a table that may have
+// changed since: the same keys and types, and what it has gained may be left
+// out.
+func (a *Append) checkDefinition(now *tabledef.Definition) error {
+	if now.ID != a.def.ID {
+		return &tableerr.TableNotFound{}
+	}
+	if now.Stored == nil {
+		return nil
+	}
+	for _, f := range now.Stored.Fields() {
+		mine := a.def.Stored.FieldIndices(f.Name)
+		if len(mine) == 0 {
+			if f.Nullable && now.ColumnsAdded {
+				continue
+			}
+			return mismatch(f.Name, tabledef.TypeName(f.Type), "")
+		}
+		if m := a.def.Stored.Field(mine[0]); !arrow.TypeEqual(m.Type, f.Type) || m.Nullable && !f.Nullable {
+			return mismatch(f.Name, tabledef.TypeName(f.Type), tabledef.TypeName(m.Type))
+		}
+	}
+	for _, f := range a.def.Stored.Fields() {
+		if !now.Stored.HasField(f.Name) {
+			return mismatch(f.Name, "", tabledef.TypeName(f.Type))
+		}
+	}
+	return nil
+}
+
+func mismatch(column, expected, found string) error {
+	return &tableerr.SchemaMismatch{Column: column, Expected: expected, Found: found,
+		Msg: "column " + strconv.Quote(column) + " was changed by another writer during the append"}
+}
+
+// checkOverlap compares the append's coverage with that of the files whose
+// bounds meet it.
+func (a *Append) checkOverlap(ctx context.Context, s *snapshot.Snapshot) error {
+	var total coverage.Overlap
+	lo, hi := a.intervals(s)
+	for _, f := range s.Files {
+		if a.checked[f.Path] || s.Domain.ID(f.Min) > hi || s.Domain.ID(f.Max) < lo || !a.mayHold(f) {
+			continue
+		}
+		index, err := a.cfg.Files.Index(ctx, s, f)
+		if err != nil {
+			return err
+		}
+		found := coverage.Intersect(a.result.Coverage, index.Coverage)
+		if found.Count == 0 {
+			a.checked[f.Path] = true
+			continue
+		}
+		total = total.Plus(found)
+	}
+	if total.Count == 0 {
+		return nil
+	}
+	return &tableerr.IntervalOverlap{ConflictCount: total.Count, Entity: s.Layout.Values(total.Key), Interval: s.Domain.Text(total.ID), Version: s.Version()}
+}
+
+// mayHold is false for a file of one entity that the append has no row of.
+func (a *Append) mayHold(f *snapshot.File) bool {
+	if !f.Single {
+		return true
+	}
+	_, found := a.result.Coverage.Find(f.Entity)
+	return found
+}
+
+// intervals returns the first and the last interval the append touches.
+func (a *Append) intervals(s *snapshot.Snapshot) (lo, hi uint64) {
+	lo = math.MaxUint64
+	for _, f := range a.result.Files {
+		lo, hi = min(lo, s.Domain.ID(f.MinIndex)), max(hi, s.Domain.ID(f.MaxIndex))
+	}
+	return lo, hi
+}
+
+// Commit returns the actions of the commit that follows s.
+func (a *Append) Commit(s *snapshot.Snapshot, extra map[string]json.RawMessage) (*deltalog.Commit, error) {
+	c := &deltalog.Commit{Info: &deltalog.CommitInfo{Operation: "WRITE", OperationParameters: map[string]string{"mode": "Append", "partitionBy": "[]"}, Extra: extra}}
+	if a.adopts && s.Def.Stored == nil {
+		metadata, protocol, err := txn.Describe(a.def)
+		if err != nil {
+			return nil, err
+		}
+		metadata.CreatedTime = s.State.Metadata().CreatedTime
+		c.Metadata = metadata
+		if protocol.MinReaderVersion > s.State.Protocol().MinReaderVersion {
+			c.Protocol = protocol
+		}
+	}
+	version := strconv.FormatInt(s.Version()+1, 10)
+	for _, f := range a.result.Files {
+		add := *f.Add
+		add.Tags = make(map[string]string, len(f.Add.Tags)+1)
+		for k, v := range f.Add.Tags {
+			add.Tags[k] = v
+		}
+		add.Tags[tabledef.TagVersion] = version
+		c.Adds = append(c.Adds, &add)
+	}
+	return c, nil
+}
+
+// Remember hands what is known of the written files to the cache, so that the
+// appends published next need not read them.
+func (a *Append) Remember() {
+	for i := range a.result.Files {
+		a.cfg.Files.Keep(a.def.ID, a.result.Files[i].Path, &a.result.Files[i].Index)
+	}
+}

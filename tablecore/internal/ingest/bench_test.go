@@ -1,0 +1,91 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/objstore/localfs"
+	"contrail/tablecore/tabledef"
+)
+
+// batches is a RowReader over batches in memory.
+type batches struct {
+	schema *arrow.Schema
+	left   []arrow.RecordBatch
+}
+
+func (b *batches) Schema() *arrow.Schema { return b.schema }
+
+func (b *batches) Next(context.Context) (arrow.RecordBatch, error) {
+	if len(b.left) == 0 {
+		return nil, io.EOF
+	}
+	next := b.left[0]
+	b.left = b.left[1:]
+	return next, nil
+}
+
+// testConfig is a Config with a fixed clock and counted file names.
+func testConfig(tb testing.TB, def *tabledef.Definition, mem memory.Allocator) Config {
+	tb.Helper()
+	domain, err := interval.New(def.IndexType, def.IndexUnit(), def.Granularity)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var names atomic.Int64
+	return Config{Def: def, Domain: domain, Mem: mem, Software: "contrail/test",
+		Now: func() time.Time { return time.UnixMicro(1_800_000_000_123_456) },
+		NewFileName: func() (string, error) {
+			n := names.Add(1)
+			return fmt.Sprintf("data/%02x/file-%04d.parquet", n%256, n), nil
+		}}
+}
+
+// BenchmarkRun measures an append from batches in memory to fsynced files on
+// local disk.
+func BenchmarkRun(b *testing.B) {
+	for _, rows := range []int{1_000_000, 10_000_000} {
+		for _, shuffled := range []bool{false, true} {
+			order := "time"
+			if shuffled {
+				order = "shuffled"
+			}
+			b.Run(fmt.Sprintf("rows=%d/order=%s", rows, order), func(b *testing.B) {
+				input := ticks(b, rows, shuffled)
+				store, err := localfs.Open(b.TempDir(), localfs.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer store.Close()
+				cfg := testConfig(b, tickDefinition(), memory.DefaultAllocator)
+				cfg.Store = store
+				b.ReportAllocs()
+				b.ResetTimer()
+				var bytes int64
+				for range b.N {
+					result, err := Run(context.Background(), cfg, &batches{tickSchema, input})
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.StopTimer()
+					bytes = 0
+					for _, f := range result.Files {
+						bytes += f.Bytes
+					}
+					result.Discard(context.Background(), store)
+					b.StartTimer()
+				}
+				b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+				b.ReportMetric(float64(bytes)/float64(rows), "filebytes/row")
+			})
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// Package ingest turns a stream of Arrow batches into sorted data files.
+//
+// Run aligns the stream's columns with the table's, checks each row, and
+// buffers the rows column by column within a memory budget. At the end of the
+// stream it cuts them into files by ranges of the index, sorts each file by
+// (entity, index), refuses two rows in one interval, and writes the files with
+// their coverage and entity directory. Nothing of it is visible in the table
+// until somebody commits what Run returns; after an error nothing is left.
+//
+// How it is fast: entities and short-listed texts become small numbers as they
+// arrive; a file is brought into order by one counting sort over the entities,
+// and only entities whose rows came late are sorted; columns are then gathered
+// by plain loops, and text goes to the writer as dictionaries. See
+// design/performance.md for the measurements behind it.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/internal/convert"
+	"contrail/tablecore/internal/coverage"
+	"contrail/tablecore/internal/datafile"
+	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/internal/derived"
+	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/objstore"
+	"contrail/tablecore/tabledef"
+)
+
+// RowReader is a stream of batches.
+type RowReader interface {
+	// Schema returns the schema of all batches.
+	Schema() *arrow.Schema
+	// Next returns the next batch, or io.EOF. The batch is valid until the next
+	// call.
+	Next(ctx context.Context) (arrow.RecordBatch, error)
+}
+
+// Config is what Run works with.
+type Config struct {
+	Store objstore.Store // the table's own
+	// Def is the table's definition. It must have a schema.
+	Def    *tabledef.Definition
+	Domain interval.Domain
+	Mem    memory.Allocator
+	// MemoryBudget bounds the memory that holds the append's rows until they
+	// are written, in bytes; 0 means DefaultMemoryBudget. The row groups that
+	// are being encoded, at most two at once, come on top.
+	MemoryBudget int64
+	Write        datafile.WriteOptions
+	Now          func() time.Time
+	// NewFileName returns the path of a new data file, one that nobody uses.
+	NewFileName func() (string, error)
+	// Software names the writer in the files' tags.
+	Software string
+
+	limits limits // sizes of files; zero means the defaults
+}
+
+// Result describes what Run wrote.
+type Result struct {
+	Rows  int64
+	Files []FileOut // by range of the index
+	// Coverage is what the rows cover together; nil for a table without a
+	// granularity and for a stream without rows.
+	Coverage *coverage.Set
+}
+
+// FileOut describes one data file.
+type FileOut struct {
+	Path      string
+	Rows      int64
+	RowGroups int
+	Bytes     int64
+	// Add is the action that adds the file, complete but for the tag with the
+	// version.
+	Add *deltalog.Add
+	// MinIndex and MaxIndex are the ordinals of the first and last index value.
+	MinIndex, MaxIndex uint64
+	Index              derived.FileIndex
+
+	sidecar string // key of the derived data beside the file, "" for none
+}
+
+// Run reads rows to their end and writes them as data files of the table. A
+// stream without rows gives a Result without files.
+//
+// Errors of the rows are those of convert.Aligner, then
+// *tableerr.DuplicateInterval with the smallest (entity, index) of all
+// duplicates; a stream that needs more memory than the budget is
+// *tableerr.MessageTooLarge; a store that fails is *tableerr.StorageFull or
+// *tableerr.StoreUnavailable. Errors of rows.Next come back as they are. After
+// any error Run has removed what it wrote.
+func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
+	if cfg.Mem == nil {
+		cfg.Mem = memory.DefaultAllocator
+	}
+	if cfg.MemoryBudget <= 0 {
+		cfg.MemoryBudget = DefaultMemoryBudget
+	}
+	if cfg.limits == (limits{}) {
+		cfg.limits = defaultLimits
+	}
+	began := cfg.Now()
+	aligner, err := convert.NewAligner(rows.Schema(), cfg.Def)
+	if err != nil {
+		return nil, err
+	}
+	heap := &heap{mem: cfg.Mem, limit: cfg.MemoryBudget}
+	s, err := newStore(heap, cfg.Def, aligner, began.UnixMicro())
+	if err != nil {
+		return nil, err
+	}
+	defer s.free()
+	if err := s.receive(ctx, aligner, rows); err != nil {
+		return nil, err
+	}
+	if s.rows == 0 {
+		return &Result{}, nil
+	}
+	w := &fileWriter{cfg: cfg, s: s, schema: tabledef.StorageSchema(cfg.Def.Stored), modified: began.UnixMilli()}
+	return w.run(ctx)
+}
+
+// receive reads a stream to its end.
+func (s *store) receive(ctx context.Context, aligner *convert.Aligner, rows RowReader) error {
+	for {
+		batch, err := rows.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		aligned, err := aligner.Align(s.heap.mem, batch)
+		if err != nil {
+			return err
+		}
+		err = s.add(aligned)
+		aligned.Release()
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
