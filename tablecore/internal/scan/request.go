@@ -1,0 +1,161 @@
+// Package scan plans and runs the reading of a table: which files, row groups
+// and rows a request needs, how they are divided among endpoints, and the
+// stream of batches in the order asked for.
+//
+// A data file is sorted by (entity, index) and says in its entity directory
+// which rows each entity has, so a plan works on runs of rows. A sorted scan
+// goes by entity and takes the runs of all files in turn; only runs of one
+// entity whose index ranges overlap are merged row by row.
+package scan
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"contrail/tablecore/internal/convert"
+	"contrail/tablecore/internal/predicate"
+	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tableerr"
+)
+
+// The output profiles.
+const (
+	ProfileCompat = "compat" // plain types every client reads
+	ProfileExact  = "exact"  // the declared Arrow types
+)
+
+// Defaults and limits of a request.
+const (
+	DefaultBatchRows = 65536
+	maxBatchRows     = 1 << 20
+	maxEndpoints     = 4096
+)
+
+// Request is a scan as a client asks for it. Values are JSON, because what
+// they mean depends on the columns' types.
+type Request struct {
+	Columns      []string // nil = all but the insertion-time column
+	Entities     []map[string]json.RawMessage
+	AllEntities  bool // Entities was left out
+	Start, End   json.RawMessage
+	Profile      string // "" = compat
+	BatchRows    int    // 0 = default
+	MaxEndpoints int    // 0 = 1
+	Split        *Split
+}
+
+// Split is one of several parts of a scan.
+type Split struct{ Index, Count int }
+
+// query is a request resolved against a snapshot.
+type query struct {
+	columns   []string // stored columns, in output order
+	output    *arrow.Schema
+	span      predicate.Span
+	entities  *predicate.Entities // nil = all
+	batchRows int
+	split     Split
+}
+
+// resolve checks a request against what the table is.
+func resolve(s *snapshot.Snapshot, r Request) (*query, error) {
+	if s.Def.IndexColumn == "" {
+		return nil, &tableerr.Unsupported{Feature: "plain Delta tables", Msg: "the table has no index column: this version scans only tables that Contrail made"}
+	}
+	q := &query{span: predicate.All, batchRows: DefaultBatchRows, split: Split{0, 1}}
+	if err := q.setLimits(r); err != nil {
+		return nil, err
+	}
+	if err := q.setColumns(s.Def, r); err != nil {
+		return nil, err
+	}
+	if s.Def.Stored == nil {
+		return q, nil // no rows, so no types to check values against
+	}
+	var err error
+	if q.span, err = predicate.ParseSpan(r.Start, r.End, s.IndexField().Type); err != nil {
+		return nil, err
+	}
+	if !r.AllEntities {
+		q.entities, err = predicate.ParseEntities(r.Entities, s.Layout, s.EntityTypes())
+	}
+	return q, err
+}
+
+func (q *query) setLimits(r Request) error {
+	switch {
+	case r.BatchRows < 0 || r.BatchRows > maxBatchRows:
+		return tableerr.InvalidField("batch_rows", "batch_rows is a number from 1 to %d, not %d", maxBatchRows, r.BatchRows)
+	case r.MaxEndpoints < 0 || r.MaxEndpoints > maxEndpoints:
+		return tableerr.InvalidField("max_endpoints", "max_endpoints is a number from 1 to %d, not %d", maxEndpoints, r.MaxEndpoints)
+	}
+	if r.BatchRows > 0 {
+		q.batchRows = r.BatchRows
+	}
+	if r.Split != nil {
+		if r.Split.Count < 1 || r.Split.Count > maxEndpoints || r.Split.Index < 0 || r.Split.Index >= r.Split.Count {
+			return tableerr.InvalidField("split", "split %d of %d does not exist", r.Split.Index, r.Split.Count)
+		}
+		q.split = *r.Split
+	}
+	return nil
+}
+
+// setColumns resolves the projection and makes the output schema.
+func (q *query) setColumns(def *tabledef.Definition, r Request) error {
+	if r.Columns != nil && len(r.Columns) == 0 {
+		return tableerr.InvalidField("columns", "columns names no column; leave it out to get all of them")
+	}
+	names := r.Columns
+	if names == nil && def.Stored != nil {
+		for _, f := range def.Schema().Fields() {
+			names = append(names, f.Name)
+		}
+	}
+	var fields []arrow.Field
+	for i, name := range names {
+		field := "columns[" + strconv.Itoa(i) + "]"
+		if slices.Contains(names[:i], name) {
+			return invalidName(field, name, "is named twice")
+		}
+		if def.Stored == nil || !def.Stored.HasField(name) {
+			return invalidName(field, name, "is not in the table")
+		}
+		f, err := outputField(def.Stored.Field(def.Stored.FieldIndices(name)[0]), r.Profile)
+		if err != nil {
+			return err
+		}
+		fields = append(fields, f)
+	}
+	q.columns = names
+	var md arrow.Metadata
+	if def.Stored != nil {
+		md = def.Stored.Metadata()
+	}
+	q.output = arrow.NewSchema(fields, &md)
+	return nil
+}
+
+func invalidName(field, name, what string) error {
+	e := tableerr.InvalidField(field, "column %q %s", name, what)
+	e.Value = name
+	return e
+}
+
+// outputField is a declared field as a profile gives it.
+func outputField(f arrow.Field, profile string) (arrow.Field, error) {
+	switch profile {
+	case "", ProfileCompat:
+		f.Type = convert.Compat(f.Type)
+	case ProfileExact:
+	default:
+		e := tableerr.InvalidField("profile", "profile %q is neither compat nor exact", profile)
+		e.Value = profile
+		return f, e
+	}
+	return f, nil
+}
