@@ -1,0 +1,88 @@
+// Package tablecore is the table engine of Contrail, an embeddable library.
+//
+// A Warehouse holds tables; a Table appends rows and serves scans of its
+// versions. Every table is a Delta Lake table on disk. The package wires the
+// parts below internal/ together and holds no algorithm of its own; it knows
+// nothing of Flight, gRPC, configuration or logging.
+//
+// Errors are the types of package tableerr. Arrow values that are passed in
+// are borrowed, those that are returned belong to the caller.
+package tablecore
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/objstore"
+	"contrail/tablecore/tabledef"
+)
+
+// DefaultMemoryBudget bounds what one append may buffer, in bytes.
+const DefaultMemoryBudget = 2 << 30
+
+// Options configure a Warehouse. Only Store is required; the zero value of
+// every other field means its default.
+type Options struct {
+	// Store is where the tables lie. The Warehouse closes it.
+	Store objstore.Store
+	// Allocator is where Arrow memory comes from; default Go's heap.
+	Allocator memory.Allocator
+	// Clock tells the time; default time.Now.
+	Clock func() time.Time
+	// Random is the source of ids and file names; default crypto/rand.
+	Random io.Reader
+	// Events are told what happens.
+	Events Events
+	// MemoryBudget bounds what one append may buffer, in bytes.
+	MemoryBudget int64
+	// AllowExternalPaths accepts data files outside the table's directory.
+	AllowExternalPaths bool
+	// Software names the writer in commits; default "Contrail/<version>".
+	Software string
+}
+
+// Events are optional callbacks. They are called synchronously and must return
+// quickly; a nil one is not called.
+type Events struct {
+	// Warning reports something odd that cost only time, such as damaged
+	// derived data that was recomputed.
+	Warning func(ctx context.Context, event string, fields map[string]any)
+	// Committed reports a version that this process published.
+	Committed func(ctx context.Context, table string, version int64, operation string)
+}
+
+func (e Events) warn(ctx context.Context, event string, fields map[string]any) {
+	if e.Warning != nil {
+		e.Warning(ctx, event, fields)
+	}
+}
+
+func (e Events) committed(ctx context.Context, table string, version int64, operation string) {
+	if e.Committed != nil {
+		e.Committed(ctx, table, version, operation)
+	}
+}
+
+// withDefaults fills what was left out.
+func (o Options) withDefaults() Options {
+	if o.Allocator == nil {
+		o.Allocator = memory.DefaultAllocator
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.MemoryBudget <= 0 {
+		o.MemoryBudget = DefaultMemoryBudget
+	}
+	if o.Software == "" {
+		o.Software = "Contrail/" + tabledef.SoftwareVersion
+	}
+	return o
+}

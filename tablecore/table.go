@@ -1,0 +1,99 @@
+package tablecore
+
+import (
+	"context"
+	"time"
+
+	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/internal/filecache"
+	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/internal/txn"
+	"contrail/tablecore/objstore"
+	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tableerr"
+)
+
+// Table is the handle of an open table, shared by all its users and safe for
+// concurrent use. It holds the table's directory, not its name: after a drop
+// what is under way goes on.
+type Table struct {
+	warehouse *Warehouse
+	name      tabledef.Name
+	store     objstore.Store
+	log       *deltalog.Log
+	txn       *txn.Table
+	files     *filecache.Files
+
+	checkpoints checkpointer
+}
+
+// At says which version of a table is meant. The zero value is the newest.
+type At struct {
+	Version *int64
+	// TableID, when not empty, must be the table's identity: a table that was
+	// dropped and made again is TABLE_NOT_FOUND.
+	TableID string
+}
+
+func newTable(ctx context.Context, w *Warehouse, name tabledef.Name, store objstore.Store) (*Table, error) {
+	t := &Table{warehouse: w, name: name, store: store}
+	t.log = deltalog.New(store, deltalog.Options{AllowExternalPaths: w.opts.AllowExternalPaths, Allocator: w.opts.Allocator})
+	t.files = w.cache.Files(store, w.opts.Allocator, t.damaged)
+	t.checkpoints.table = t
+	var err error
+	t.txn, err = txn.Open(ctx, txn.Config{Store: store, Log: t.log, Clock: w.opts.Clock, Software: w.opts.Software, Committed: t.committed})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Name returns the name the table was opened by.
+func (t *Table) Name() tabledef.Name { return t.name }
+
+// committed runs after each commit of this process, before it is acknowledged.
+func (t *Table) committed(s *snapshot.Snapshot, operation string) {
+	t.warehouse.opts.Events.committed(context.Background(), t.name.String(), s.Version(), operation)
+	t.checkpoints.consider(s)
+}
+
+// damaged reports derived data that had to be computed again.
+func (t *Table) damaged(ctx context.Context, path, reason string) {
+	t.warehouse.opts.Events.warn(ctx, "derived data recomputed", map[string]any{"table": t.name.String(), "path": path, "reason": reason})
+}
+
+// wrap puts the table's name into an error.
+func (t *Table) wrap(err error) error { return tableerr.WithTable(err, t.name.String()) }
+
+// at returns the snapshot that is asked for; the newest after a look into the
+// store.
+func (t *Table) at(ctx context.Context, at At) (*snapshot.Snapshot, error) {
+	var s *snapshot.Snapshot
+	var err error
+	if at.Version != nil {
+		s, err = t.txn.At(ctx, *at.Version)
+	} else {
+		s, err = t.txn.Refresh(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, checkID(s, at.TableID)
+}
+
+// checkID refuses a request that is meant for another table of this name.
+func checkID(s *snapshot.Snapshot, id string) error {
+	if id != "" && id != s.Def.ID {
+		return &tableerr.TableNotFound{}
+	}
+	return nil
+}
+
+// committedAt is the time of a snapshot's commit.
+func committedAt(s *snapshot.Snapshot) Time {
+	ms, ok := s.State.Timestamp()
+	if !ok {
+		return Time{}
+	}
+	return Time{time.UnixMilli(ms)}
+}

@@ -1,0 +1,169 @@
+// Package tabletest helps to test code that uses tablecore: it builds Arrow
+// batches and row streams, reads scans back as plain rows, and makes
+// warehouses in memory with a clock and randomness that a test controls.
+package tabletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore"
+	"contrail/tablecore/objstore"
+)
+
+// Clock is a clock that moves only when told to. It is safe for concurrent
+// use.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock returns a clock that stands at 2026-01-01T00:00:00Z.
+func NewClock() *Clock { return &Clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+
+// Now returns the clock's time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock, also backwards.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// Warehouse opens a warehouse on a store with a fixed clock and seeded
+// randomness and closes it with the test.
+func Warehouse(t testing.TB, store objstore.Store, mem memory.Allocator) *tablecore.Warehouse {
+	t.Helper()
+	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Clock: NewClock().Now, Random: Random(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// Random returns a deterministic source of random bytes. It is safe for
+// concurrent use.
+func Random(seed byte) io.Reader {
+	return &random{source: rand.NewChaCha8([32]byte{seed})}
+}
+
+type random struct {
+	mu     sync.Mutex
+	source *rand.ChaCha8
+}
+
+func (r *random) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.Read(p)
+}
+
+// Batch builds a batch from JSON rows, an array of objects; a key that is left
+// out is null. The caller releases it.
+func Batch(t testing.TB, mem memory.Allocator, schema *arrow.Schema, rows string) arrow.RecordBatch {
+	t.Helper()
+	batch, _, err := array.RecordFromJSON(mem, schema, strings.NewReader(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return batch
+}
+
+// Reader is a row stream of given batches. Err, when set, takes the place of
+// io.EOF.
+type Reader struct {
+	Batches []arrow.RecordBatch
+	Err     error
+
+	schema *arrow.Schema
+	next   int
+}
+
+// NewReader returns a stream of batches, which it borrows.
+func NewReader(schema *arrow.Schema, batches ...arrow.RecordBatch) *Reader {
+	return &Reader{Batches: batches, schema: schema}
+}
+
+// Schema implements tablecore.RowReader.
+func (r *Reader) Schema() *arrow.Schema { return r.schema }
+
+// Next implements tablecore.RowReader.
+func (r *Reader) Next(ctx context.Context) (arrow.RecordBatch, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if r.next == len(r.Batches) {
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return nil, io.EOF
+	}
+	r.next++
+	return r.Batches[r.next-1], nil
+}
+
+// Scan runs a scan and returns its rows as text, one JSON object a row, in
+// order, with the scan's statistics.
+func Scan(ctx context.Context, t *tablecore.Table, o tablecore.ScanOptions) ([]string, tablecore.ScanStats, error) {
+	plan, err := t.PlanScan(ctx, o)
+	if err != nil {
+		return nil, tablecore.ScanStats{}, err
+	}
+	reader, err := plan.Open(ctx)
+	if err != nil {
+		return nil, tablecore.ScanStats{}, err
+	}
+	defer reader.Release()
+	var rows []string
+	for {
+		batch, err := reader.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return rows, reader.Stats(), nil
+		}
+		if err != nil {
+			return nil, tablecore.ScanStats{}, err
+		}
+		if !batch.Schema().Equal(plan.Schema()) {
+			return nil, tablecore.ScanStats{}, fmt.Errorf("a batch has schema %s, the plan %s", batch.Schema(), plan.Schema())
+		}
+		more, err := rowTexts(batch)
+		if err != nil {
+			return nil, tablecore.ScanStats{}, err
+		}
+		rows = append(rows, more...)
+	}
+}
+
+// rowTexts renders each row of a batch as a JSON object.
+func rowTexts(batch arrow.RecordBatch) ([]string, error) {
+	var b strings.Builder
+	if err := array.RecordToJSON(batch, &b); err != nil {
+		return nil, err
+	}
+	text := strings.TrimSuffix(b.String(), "\n")
+	if text == "" {
+		return nil, nil
+	}
+	return strings.Split(text, "\n"), nil
+}
