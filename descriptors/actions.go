@@ -1,0 +1,226 @@
+package descriptors
+
+import (
+	"encoding/json"
+
+	"contrail/tablecore/tableerr"
+)
+
+// CreateTable is the body of create_table.
+type CreateTable struct {
+	Table       string
+	IndexColumn string
+	IndexType   string // "" when left out: the schema says it
+	// IndexGranularity is "1h" for timestamps, decimal digits for integers and
+	// "" when left out.
+	IndexGranularity string
+	EntityColumns    []string
+	Timezone         *string
+	Uniqueness       string  // "" when left out
+	IngestTimeColumn *string // points to "" where none is wanted
+	Properties       map[string]string
+	// Columns and SchemaIPC say the schema, one of them or none.
+	Columns   []Column
+	SchemaIPC []byte // an encapsulated IPC schema message
+}
+
+// Column is a field of a schema given as JSON. Type is the spelling that
+// Python prints.
+type Column struct {
+	Name    string
+	Type    string
+	NotNull bool // "nullable":false
+}
+
+var createTableFields = []fieldOf[CreateTable]{
+	tableField(func(c *CreateTable) *string { return &c.Table }),
+	{Field{"index_column", "string", true, "The column that orders the rows."}, textInto(func(c *CreateTable) *string { return &c.IndexColumn })},
+	{Field{"index_type", "string", false, "`timestamp`, `int64` or `uint64`; required without a schema."}, textInto(func(c *CreateTable) *string { return &c.IndexType })},
+	{Field{"index_granularity", "string or integer", false, "Width of an interval: `\"1h\"` for timestamps, an integer for integers; may be left out with uniqueness `none` only."}, readGranularity},
+	{Field{"entity_columns", "list<string>", false, "The columns that identify a series; default `[]`."},
+		func(c *CreateTable, v value) (f *fault) { c.EntityColumns, f = v.textList(); return f }},
+	{Field{"timezone", "string", false, "An IANA name, `UTC` or a fixed offset; informative."}, optionalTextInto(func(c *CreateTable) **string { return &c.Timezone })},
+	{Field{"uniqueness", "string", false, "`reject` (default) or `none`."}, textInto(func(c *CreateTable) *string { return &c.Uniqueness })},
+	{Field{"ingest_time_column", "string", false, "Name of the insertion-time column; default `_ingest_ts`, `\"\"` for none."}, optionalTextInto(func(c *CreateTable) **string { return &c.IngestTimeColumn })},
+	{Field{"properties", "map<string, string>", false, "Table properties."},
+		func(c *CreateTable, v value) (f *fault) { c.Properties, f = v.textMap(); return f }},
+	{Field{"columns", "list<object>", false, "The schema as `{\"name\",\"type\",\"nullable\"?}`."}, readSchemaColumns},
+	{Field{"schema_ipc", "string", false, "The schema as base64 of an IPC schema message, in place of `columns`. Without either the first append brings it."},
+		func(c *CreateTable, v value) (f *fault) { c.SchemaIPC, f = v.base64(); return f }},
+}
+
+func optionalTextInto[T any](target func(*T) **string) func(*T, value) *fault {
+	return func(into *T, v value) *fault {
+		s, f := v.text()
+		if f != nil {
+			return f
+		}
+		*target(into) = &s
+		return nil
+	}
+}
+
+func readGranularity(c *CreateTable, v value) (f *fault) {
+	if v[0] == '"' {
+		c.IndexGranularity, f = v.filledText()
+	} else {
+		c.IndexGranularity, f = v.integerText()
+	}
+	return f
+}
+
+var columnFields = []fieldOf[Column]{
+	{Field{"name", "string", true, ""}, func(c *Column, v value) (f *fault) { c.Name, f = v.text(); return f }},
+	{Field{"type", "string", true, ""}, textInto(func(c *Column) *string { return &c.Type })},
+	{Field{"nullable", "bool", false, ""}, func(c *Column, v value) *fault {
+		nullable, f := v.boolean()
+		c.NotNull = !nullable
+		return f
+	}},
+}
+
+func readSchemaColumns(c *CreateTable, v value) *fault {
+	if v[0] != '[' {
+		return v.wrongKind("a list")
+	}
+	for i, e := range v.elements() {
+		column, f := decode(e, columnFields)
+		if f != nil {
+			return f.inIndex(i)
+		}
+		c.Columns = append(c.Columns, *column)
+	}
+	if c.Columns == nil {
+		return faultf("is empty; leave it out to take the schema of the first append")
+	}
+	return nil
+}
+
+// ParseCreateTable reads the body of create_table.
+func ParseCreateTable(body []byte) (*CreateTable, error) {
+	return parseBody(body, createTableFields, func(c *CreateTable) *fault {
+		switch {
+		case c.Columns != nil && c.SchemaIPC != nil:
+			return faultf("goes not together with columns: a table has one schema").inKey("schema_ipc")
+		case c.Columns == nil && c.SchemaIPC == nil && c.IndexType == "":
+			return faultf("is required without a schema").inKey("index_type")
+		}
+		return nil
+	})
+}
+
+// DropTable is the body of drop_table.
+type DropTable struct {
+	Table           string
+	TableID         string // "" when left out
+	ExpectedVersion *int64
+	DryRun          bool
+}
+
+var dropTableFields = []fieldOf[DropTable]{
+	tableField(func(d *DropTable) *string { return &d.Table }),
+	{Field{"dry_run", "bool", false, "Only say what would be dropped."}, boolInto(func(d *DropTable) *bool { return &d.DryRun })},
+	{Field{"expected_version", "int64", false, "Another current version is VERSION_CONFLICT."},
+		optionalInto(0, func(d *DropTable) **int64 { return &d.ExpectedVersion })},
+	tableIDField(func(d *DropTable) *string { return &d.TableID }),
+}
+
+// ParseDropTable reads the body of drop_table.
+func ParseDropTable(body []byte) (*DropTable, error) {
+	return parseBody(body, dropTableFields, nil)
+}
+
+// ListTables is the body of list_tables.
+type ListTables struct {
+	Namespace string // "" for all
+}
+
+var listTablesFields = []fieldOf[ListTables]{
+	{Field{"namespace", "string", false, "Tables of one namespace; left out: of all."}, textInto(func(l *ListTables) *string { return &l.Namespace })},
+}
+
+// ParseListTables reads the body of list_tables.
+func ParseListTables(body []byte) (*ListTables, error) {
+	return parseBody(body, listTablesFields, nil)
+}
+
+// DescribeTable is the body of describe_table.
+type DescribeTable struct {
+	Table   string
+	TableID string // "" when left out
+	Version *int64
+}
+
+var describeTableFields = []fieldOf[DescribeTable]{
+	tableField(func(d *DescribeTable) *string { return &d.Table }),
+	{Field{"version", "int64", false, "The version to describe; left out: the newest."}, optionalInto(0, func(d *DescribeTable) **int64 { return &d.Version })},
+	{Field{"as_of", "string", false, "Not supported yet."}, notYet[DescribeTable](nil)},
+	tableIDField(func(d *DescribeTable) *string { return &d.TableID }),
+}
+
+// ParseDescribeTable reads the body of describe_table.
+func ParseDescribeTable(body []byte) (*DescribeTable, error) {
+	return parseBody(body, describeTableFields, nil)
+}
+
+// ParseServerInfo checks the body of server_info, which has no field.
+func ParseServerInfo(body []byte) error {
+	_, err := parseBody[struct{}](body, nil, nil)
+	return err
+}
+
+// Actions of this server version.
+const (
+	ActionCreateTable   = "create_table"
+	ActionDropTable     = "drop_table"
+	ActionListTables    = "list_tables"
+	ActionDescribeTable = "describe_table"
+	ActionServerInfo    = "server_info"
+)
+
+// Action describes an action for ListActions and the reference.
+type Action struct {
+	Name   string
+	Text   string
+	Fields []Field // not nil
+}
+
+// Actions lists the actions that this server version answers, in the order of
+// the protocol's documents.
+func Actions() []Action {
+	return []Action{
+		{ActionCreateTable, "Creates a table; answers like describe_table.", describe(createTableFields)},
+		{ActionDropTable, "Moves a table's directory into the trash and frees its name.", describe(dropTableFields)},
+		{ActionListTables, "Lists the tables of one namespace or of all.", describe(listTablesFields)},
+		{ActionDescribeTable, "Tells a table's definition, schema, size and bounds.", describe(describeTableFields)},
+		{ActionServerInfo, "Tells versions, message limits and the default profile.", []Field{}},
+	}
+}
+
+// Description is the action's description in ListActions: text and fields as
+// JSON.
+func (a Action) Description() string {
+	raw, err := json.Marshal(struct {
+		Text   string  `json:"text"`
+		Fields []Field `json:"fields"`
+	}{a.Text, a.Fields})
+	if err != nil { // two strings and a bool each: cannot fail
+		return a.Text
+	}
+	return string(raw)
+}
+
+// laterActions are the protocol's other actions.
+var laterActions = map[string]bool{
+	"add_columns": true, "optimize": true, "vacuum": true, "upgrade": true, "rollback": true,
+	"set_properties": true, "checkpoint": true, "check": true,
+	"CancelFlightInfo": true, "RenewFlightEndpoint": true,
+}
+
+// UnknownAction returns the error for an action that Actions does not list.
+func UnknownAction(name string) error {
+	if laterActions[name] {
+		return tableerr.InvalidField("action", "action %s is not supported by this server version", name)
+	}
+	return tableerr.InvalidField("action", "%q is not an action; ListActions lists them", cutRunes(name, maxPathKeyBytes))
+}

@@ -1,0 +1,150 @@
+package descriptors
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"contrail/tablecore/tableerr"
+)
+
+// example reads a request or answer of the protocol's documents, kept byte for
+// byte in testdata/examples.
+func example(t testing.TB, name string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "examples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// refusedAt asserts an INVALID about the given field.
+func refusedAt(t *testing.T, err error, field string) {
+	t.Helper()
+	var invalid *tableerr.Invalid
+	if !errors.As(err, &invalid) {
+		t.Fatalf("got %v, want an Invalid about %q", err, field)
+	}
+	if invalid.Field != field {
+		t.Fatalf("got field %q (%v), want %q", invalid.Field, err, field)
+	}
+}
+
+func TestExampleRequests(t *testing.T) {
+	weatherColumns := []string{"origin", "time_hour", "temp"}
+	rawText := func(s string) json.RawMessage { return json.RawMessage(`"` + s + `"`) }
+	cases := []struct {
+		file  string
+		parse func([]byte) (any, error)
+		want  any
+	}{
+		{"append.json", any1(ParsePut), &Append{
+			Table: "default.weather", Rows: ptr(int64(2159)), ExpectedVersion: ptr(int64(3)), RequestID: "weather-2013-04",
+			Compression: "auto", MaxRowsPerRowGroup: ptr(int64(262144)), MaxBytesPerRowGroup: ptr(int64(134217728))}},
+		{"append_session.json", any1(ParsePut), &Append{Table: "weather", Rows: ptr(int64(26115))}},
+		{"scan_plain.json", any1(ParseScan), &Scan{
+			Table: "default.weather", Columns: weatherColumns,
+			Entities: []Entity{{{"origin", rawText("EWR")}}, {{"origin", rawText("JFK")}}},
+			Start:    rawText("2013-01-01T00:00:00Z"), End: rawText("2013-01-08T00:00:00Z"),
+			Version: ptr(int64(4)), BatchRows: 65536, MaxEndpoints: 1, Profile: ProfileCompat}},
+		{"scan_session.json", any1(ParseTicket), &Scan{
+			Table: "weather", Entities: []Entity{{{"origin", rawText("EWR")}}},
+			Start: rawText("2013-01-01T00:00:00Z"), End: rawText("2013-01-08T00:00:00Z")}},
+		{"ticket.json", any1(ParseTicket), &Scan{
+			Table: "default.weather", TableID: "9b3f…", Columns: weatherColumns, Version: ptr(int64(4)), Split: &Split{0, 2}}},
+		{"create_table.json", any1(ParseCreateTable), &CreateTable{
+			Table: "default.weather", IndexColumn: "time_hour", IndexGranularity: "1h", EntityColumns: []string{"origin"},
+			Uniqueness: "reject", IngestTimeColumn: ptr("_ingest_ts"), Properties: map[string]string{},
+			Columns: []Column{{"origin", "string", true}, {"time_hour", "timestamp[us, tz=UTC]", true}, {"temp", "double", false}}}},
+		{"create_table_session.json", any1(ParseCreateTable), &CreateTable{
+			Table: "weather", IndexColumn: "time_hour", IndexType: "timestamp", IndexGranularity: "1h", EntityColumns: []string{"origin"}}},
+		{"describe_table.json", any1(ParseDescribeTable), &DescribeTable{Table: "default.weather", Version: ptr(int64(4))}},
+		{"drop_table.json", any1(ParseDropTable), &DropTable{Table: "default.weather"}},
+		{"list_tables.json", any1(ParseListTables), &ListTables{Namespace: "default"}},
+	}
+	for _, c := range cases {
+		t.Run(c.file, func(t *testing.T) {
+			got, err := c.parse(example(t, c.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// any1 widens a parser's result so that parsers fit one table.
+func any1[T any](parse func([]byte) (*T, error)) func([]byte) (any, error) {
+	return func(body []byte) (any, error) { return parse(body) }
+}
+
+func TestExampleMarker(t *testing.T) {
+	rows, ok, err := ParseMarker(example(t, "marker.json"))
+	if rows != 2159 || !ok || err != nil {
+		t.Errorf("got %d, %t, %v", rows, ok, err)
+	}
+	if got := string(EncodeMarker(2159)); got != `{"commit":true,"rows":2159}` {
+		t.Errorf("encoded as %s", got)
+	}
+}
+
+func TestExampleTicketIsEncodedByteForByte(t *testing.T) {
+	want := example(t, "ticket.json")
+	scan, err := ParseTicket(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := scan.Encode()
+	if err != nil || string(got) != string(want) {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
+func TestExamplesOfLaterVersionsAreRefusedByName(t *testing.T) {
+	_, err := ParsePut(example(t, "update_rows.json"))
+	refusedAt(t, err, "op")
+	_, err = ParseScan(example(t, "scan.json"))
+	refusedAt(t, err, "filter")
+	for _, op := range []string{"explain", "latest", "coverage", "history", "files", "entities", "tables"} {
+		_, err := ParseTicket([]byte(`{"op":"` + op + `","table":"default.weather"}`))
+		refusedAt(t, err, "op")
+	}
+}
+
+func TestExampleAnswers(t *testing.T) {
+	metadata, err := json.Marshal(FlightMetadata{"default.weather", "9b3f…", 4, "b1946ac92492d234"})
+	if want := example(t, "flight_metadata.json"); err != nil || string(metadata) != string(want) {
+		t.Errorf("got %s, %v, want %s", metadata, err, want)
+	}
+	info, err := EncodeResult(ServerInfo{"contrail", "0.1.0", ProtocolVersion, "0.3.0", 67108864, 3670016, ProfileCompat})
+	if want := example(t, "server_info_result.json"); err != nil || string(info) != string(want) {
+		t.Errorf("got %s, %v, want %s", info, err, want)
+	}
+	empty, err := EncodeResult(NewTableList[string](nil))
+	if err != nil || string(empty) != `{"result":{"tables":[]}}` {
+		t.Errorf("got %s, %v", empty, err)
+	}
+	if _, err := EncodeResult(make(chan int)); err == nil {
+		t.Error("a channel was encoded")
+	}
+}
+
+func TestExampleError(t *testing.T) {
+	message, detail := FormatError(&tableerr.IntervalOverlap{
+		About: tableerr.About{Table: "default.weather"}, ConflictCount: 2190, Entity: tableerr.Values{{Name: "origin", Value: "EWR"}},
+		Interval: "[2013-01-01T06:00:00Z, 2013-01-01T07:00:00Z)", Version: 1})
+	if want := example(t, "overlap_message.txt"); message != string(want) {
+		t.Errorf("got  %s\nwant %s", message, want)
+	}
+	if want := example(t, "overlap_detail.json"); string(detail) != string(want) {
+		t.Errorf("got  %s\nwant %s", detail, want)
+	}
+}

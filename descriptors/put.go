@@ -1,0 +1,152 @@
+package descriptors
+
+import "bytes"
+
+// Append is the command of a DoPut that appends rows.
+type Append struct {
+	Table   string
+	TableID string // "" when left out
+	// Rows is how many rows the stream must hold; nil when not announced.
+	Rows *int64
+	// EndMarker says that only a marker message ends the stream (ParseMarker).
+	EndMarker       bool
+	ExpectedVersion *int64
+	RequestID       string // "" when left out
+	// Compression is the client's word, "" when left out; the core knows which
+	// there are.
+	Compression         string
+	MaxRowsPerRowGroup  *int64
+	MaxBytesPerRowGroup *int64
+}
+
+// maxRequestID is the longest request id, in bytes.
+const maxRequestID = 128
+
+var appendFields = []fieldOf[Append]{
+	opField[Append](OpAppend),
+	tableField(func(a *Append) *string { return &a.Table }),
+	{Field{"rows", "int64", false, "The stream must hold exactly so many rows, else STREAM_INCOMPLETE. Not together with `end`."},
+		optionalInto(0, func(a *Append) **int64 { return &a.Rows })},
+	{Field{"end", "string", false, "`marker`: only a metadata-only message `{\"commit\":true,\"rows\":N}` ends the stream, else STREAM_INCOMPLETE."}, readEnd},
+	{Field{"expected_version", "int64", false, "Another current version is VERSION_CONFLICT."},
+		optionalInto(0, func(a *Append) **int64 { return &a.ExpectedVersion })},
+	{Field{"request_id", "string", false, "1 to 128 printable ASCII characters; a known one is answered with its first report."}, readRequestID},
+	{Field{"compression", "string", false, "`auto` (default), `zstd`, `snappy`, `lz4_raw` or `uncompressed`, in any case."},
+		textInto(func(a *Append) *string { return &a.Compression })},
+	{Field{"max_rows_per_row_group", "int64", false, "Rows that close a row group; default 262144."},
+		optionalInto(1, func(a *Append) **int64 { return &a.MaxRowsPerRowGroup })},
+	{Field{"max_bytes_per_row_group", "int64", false, "Estimated encoded bytes that close a row group; default 134217728."},
+		optionalInto(1, func(a *Append) **int64 { return &a.MaxBytesPerRowGroup })},
+	tableIDField(func(a *Append) *string { return &a.TableID }),
+}
+
+func readEnd(a *Append, v value) *fault {
+	_, f := v.word("marker")
+	a.EndMarker = f == nil
+	return f
+}
+
+func readRequestID(a *Append, v value) (f *fault) {
+	if a.RequestID, f = v.filledText(); f != nil {
+		return f
+	}
+	if len(a.RequestID) > maxRequestID {
+		return faultf("has %d bytes, more than %d", len(a.RequestID), maxRequestID)
+	}
+	for i := 0; i < len(a.RequestID); i++ {
+		if c := a.RequestID[i]; c < ' ' || c > '~' {
+			return faultf("has a character other than printable ASCII at byte %d", i)
+		}
+	}
+	return nil
+}
+
+// ParsePut reads the CMD descriptor of a DoPut.
+func ParsePut(command []byte) (*Append, error) {
+	const root = "command"
+	v, err := parseOp(root, command, OpAppend)
+	if err != nil {
+		return nil, err
+	}
+	return parseFields(root, v, appendFields, func(a *Append) *fault {
+		if a.Rows != nil && a.EndMarker {
+			return faultf("goes not together with rows: a stream has one announced end").inKey("end")
+		}
+		return nil
+	})
+}
+
+// Encode returns the command that ParsePut reads as a.
+func (a *Append) Encode() ([]byte, error) {
+	var w objectWriter
+	w.text("op", OpAppend)
+	w.text("table", a.Table)
+	w.optional("rows", a.Rows)
+	if a.EndMarker {
+		w.text("end", "marker")
+	}
+	w.optional("expected_version", a.ExpectedVersion)
+	w.filledText("request_id", a.RequestID)
+	w.filledText("compression", a.Compression)
+	w.optional("max_rows_per_row_group", a.MaxRowsPerRowGroup)
+	w.optional("max_bytes_per_row_group", a.MaxBytesPerRowGroup)
+	w.filledText("table_id", a.TableID)
+	return w.finish()
+}
+
+// markerMessage is the metadata-only message that ends a put which announced
+// a marker.
+type markerMessage struct {
+	commit bool
+	rows   int64
+}
+
+var markerFields = []fieldOf[markerMessage]{
+	{Field{"commit", "bool", true, "`true`."}, boolInto(func(m *markerMessage) *bool { return &m.commit })},
+	{Field{"rows", "int64", true, "The rows that the whole stream holds."},
+		integerInto(0, func(m *markerMessage) *int64 { return &m.rows })},
+}
+
+// ParseMarker reads the app_metadata of a metadata-only message in a put that
+// announced a marker. Such messages are free for other uses, so only an object
+// with the key "commit" is taken for a marker; ok is false for all others. A
+// message that means to be a marker and is none, is an error.
+func ParseMarker(metadata []byte) (rows int64, ok bool, err error) {
+	const root = "marker"
+	if !bytes.Contains(metadata, []byte("commit")) || checkSyntax(metadata) != nil {
+		return 0, false, nil
+	}
+	v := trimmed(metadata)
+	if !hasMember(v, "commit") {
+		return 0, false, nil
+	}
+	m, f := decode(v, markerFields)
+	if f == nil && !m.commit {
+		f = faultf("is false in the message that ends the stream").inKey("commit")
+	}
+	if f != nil {
+		return 0, false, f.inKey(root).invalid(root)
+	}
+	return m.rows, true, nil
+}
+
+// EncodeMarker returns the marker message for a stream of that many rows.
+func EncodeMarker(rows int64) []byte {
+	var w objectWriter
+	w.raw("commit", []byte("true"))
+	w.integer("rows", rows)
+	marker, _ := w.finish()
+	return marker
+}
+
+func hasMember(v value, name string) bool {
+	if v[0] != '{' {
+		return false
+	}
+	for key := range v.members() {
+		if key == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,40 @@
+package descriptors
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Reference returns the reference of all requests in Markdown, made from the
+// tables that drive decoding. docs/requests.md is this text.
+func Reference() []byte {
+	var b bytes.Buffer
+	b.WriteString("# Requests\n\n" +
+		"Made from the field tables of package `descriptors` (`go test ./descriptors -run Reference -update`); do not edit.\n\n" +
+		"Every request is one JSON object. Unknown and repeated keys, values of another kind and trailing bytes are\n" +
+		"INVALID, naming the key's path. `null` means left out. An `int64` is a number or decimal text. A `value` is\n" +
+		"what the column's type takes: a number, or text such as a time.\n")
+	section(&b, "append (DoPut)", "Appends the stream's rows as one commit.", describe(appendFields))
+	section(&b, "end marker (metadata of the last message of a put with `\"end\":\"marker\"`)", "Ends the stream.", describe(markerFields))
+	section(&b, "scan (GetFlightInfo, GetSchema, ticket of DoGet)", "Reads rows by column, entity and index range.", describe(scanFields))
+	for _, a := range Actions() {
+		section(&b, a.Name+" (DoAction)", a.Text, a.Fields)
+	}
+	return b.Bytes()
+}
+
+func section(b *bytes.Buffer, title, text string, fields []Field) {
+	fmt.Fprintf(b, "\n## %s\n\n%s\n", title, text)
+	if len(fields) == 0 {
+		b.WriteString("\nIt has no field; the body is empty or `{}`.\n")
+		return
+	}
+	b.WriteString("\n| field | type | required | meaning |\n| --- | --- | --- | --- |\n")
+	for _, f := range fields {
+		required := ""
+		if f.Required {
+			required = "yes"
+		}
+		fmt.Fprintf(b, "| `%s` | `%s` | %s | %s |\n", f.Name, f.Type, required, f.Text)
+	}
+}

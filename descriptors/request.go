@@ -1,0 +1,255 @@
+package descriptors
+
+import (
+	"strings"
+
+	"contrail/tablecore/tableerr"
+)
+
+// Field describes one field of a request, as ListActions and the reference
+// tell it.
+type Field struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Required bool   `json:"required"`
+	// Text says what the field means. It stands in the reference only.
+	Text string `json:"-"`
+}
+
+// fieldOf is a field together with how it is read into a T. One table of these
+// drives decoding, ListActions and the reference, so they cannot disagree.
+type fieldOf[T any] struct {
+	Field
+	// read stores an accepted value that is not null.
+	read func(into *T, v value) *fault
+}
+
+// describe returns the public part of a field table.
+func describe[T any](fields []fieldOf[T]) []Field {
+	list := make([]Field, len(fields))
+	for i, f := range fields {
+		list[i] = f.Field
+	}
+	return list
+}
+
+// decode reads an object of exactly these fields.
+func decode[T any](v value, fields []fieldOf[T]) (*T, *fault) {
+	if v[0] != '{' {
+		return nil, v.wrongKind("an object")
+	}
+	into := new(T)
+	given := make([]bool, len(fields))
+	for key, member := range v.members() {
+		i := indexOf(fields, key)
+		if i < 0 {
+			return nil, faultf("is no field of this request, which has %s", fieldNames(fields)).inKey(key)
+		}
+		if member.isNull() {
+			continue
+		}
+		given[i] = true
+		if f := fields[i].read(into, member); f != nil {
+			return nil, f.inKey(key)
+		}
+	}
+	for i, f := range fields {
+		if f.Required && !given[i] {
+			return nil, faultf("is required").inKey(f.Name)
+		}
+	}
+	return into, nil
+}
+
+func indexOf[T any](fields []fieldOf[T], name string) int {
+	for i := range fields {
+		if fields[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func fieldNames[T any](fields []fieldOf[T]) string {
+	if len(fields) == 0 {
+		return "none"
+	}
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// parseBody reads an action body. An empty one means {}.
+func parseBody[T any](body []byte, fields []fieldOf[T], check func(*T) *fault) (*T, error) {
+	const root = "body"
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if f := checkSyntax(body); f != nil {
+		return nil, f.invalid(root)
+	}
+	return parseFields(root, trimmed(body), fields, check)
+}
+
+// parseFields reads the fields and then how they go together.
+func parseFields[T any](root string, v value, fields []fieldOf[T], check func(*T) *fault) (*T, error) {
+	request, f := decode(v, fields)
+	if f == nil && check != nil {
+		f = check(request)
+	}
+	if f != nil {
+		return nil, stampTable(f.invalid(root), v)
+	}
+	return request, nil
+}
+
+// stampTable names the table a refused request is about, if it says so.
+func stampTable(e *tableerr.Invalid, v value) error {
+	if v[0] != '{' {
+		return e
+	}
+	for key, member := range v.members() {
+		if key == "table" && member[0] == '"' {
+			e.Table = fullName(unquote(member))
+		}
+	}
+	return e
+}
+
+// fullName returns a table's name with both parts, as answers carry it, and ""
+// for a text that cannot be a name, which concerns no table.
+func fullName(text string) string {
+	namespace, table, found := strings.Cut(text, ".")
+	if !found {
+		namespace, table = "default", text
+	}
+	if !isNamePart(namespace) || !isNamePart(table) {
+		return ""
+	}
+	return namespace + "." + table
+}
+
+// isNamePart tells whether a text looks like a part of a name; the core has the
+// last word.
+func isNamePart(s string) bool {
+	const most = 128
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= most
+}
+
+// Ops that this server version answers, by RPC.
+const (
+	OpAppend = "append" // DoPut
+	OpScan   = "scan"   // GetFlightInfo, GetSchema, DoGet
+)
+
+// laterOps are the protocol's other ops, which this version does not answer.
+var laterOps = map[string]bool{
+	"update_rows": true, "latest": true, "coverage": true, "history": true,
+	"files": true, "entities": true, "tables": true, "explain": true,
+}
+
+// parseOp checks a command's or ticket's form and that it asks for op.
+func parseOp(root string, body []byte, op string) (value, error) {
+	if f := checkSyntax(body); f != nil {
+		return nil, f.invalid(root)
+	}
+	v := trimmed(body)
+	if v[0] != '{' {
+		return nil, v.wrongKind("an object").invalid(root)
+	}
+	if f := checkOp(v, op); f != nil {
+		return nil, stampTable(f.inKey("op").invalid(root), v)
+	}
+	return v, nil
+}
+
+func checkOp(v value, due string) *fault {
+	for key, member := range v.members() {
+		if key != "op" || member.isNull() {
+			continue
+		}
+		op, f := member.text()
+		switch {
+		case f != nil:
+			return f
+		case op == due:
+			return nil
+		case op == OpAppend:
+			return faultf("asks for append, which is sent with DoPut")
+		case op == OpScan:
+			return faultf("asks for scan, which goes with GetFlightInfo, GetSchema and DoGet, not with DoPut")
+		case laterOps[op]:
+			return faultf("asks for %s, which is not supported by this server version", op)
+		}
+		return faultf("is %q, which is no op", cutRunes(op, maxPathKeyBytes))
+	}
+	return faultf("is required")
+}
+
+// opField stands for "op" itself, which parseOp has already looked at.
+func opField[T any](op string) fieldOf[T] {
+	return fieldOf[T]{Field{"op", "string", true, "`" + op + "`."}, func(*T, value) *fault { return nil }}
+}
+
+// Readers for fields that many requests share.
+
+func textInto[T any](target func(*T) *string) func(*T, value) *fault {
+	return func(into *T, v value) (f *fault) {
+		*target(into), f = v.filledText()
+		return f
+	}
+}
+
+func boolInto[T any](target func(*T) *bool) func(*T, value) *fault {
+	return func(into *T, v value) (f *fault) {
+		*target(into), f = v.boolean()
+		return f
+	}
+}
+
+// integerInto reads an integer of at least least.
+func integerInto[T any](least int64, target func(*T) *int64) func(*T, value) *fault {
+	return func(into *T, v value) (f *fault) {
+		*target(into), f = v.integer(least)
+		return f
+	}
+}
+
+// optionalInto is integerInto for fields whose every value means something.
+func optionalInto[T any](least int64, target func(*T) **int64) func(*T, value) *fault {
+	return func(into *T, v value) *fault {
+		n, f := v.integer(least)
+		if f != nil {
+			return f
+		}
+		*target(into) = &n
+		return nil
+	}
+}
+
+// notYet refuses a field of the protocol that this version does not act on,
+// except for the value that asks for what happens anyway.
+func notYet[T any](isDefault func(value) bool) func(*T, value) *fault {
+	return func(_ *T, v value) *fault {
+		if isDefault != nil && isDefault(v) {
+			return nil
+		}
+		return faultf("is not supported by this server version yet; leave it out")
+	}
+}
+
+func tableField[T any](target func(*T) *string) fieldOf[T] {
+	return fieldOf[T]{Field{"table", "string", true, "The table, `namespace.table`, or `table` in the namespace `default`."}, textInto(target)}
+}
+
+func tableIDField[T any](target func(*T) *string) fieldOf[T] {
+	return fieldOf[T]{Field{"table_id", "string", false, "The table's id; another one means that the table was dropped and made again, and is TABLE_NOT_FOUND."}, textInto(target)}
+}
