@@ -1,0 +1,175 @@
+package flightsrv
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/protobuf/proto"
+
+	"contrail/descriptors"
+	"contrail/tablecore"
+	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tableerr"
+)
+
+// actionTimeout bounds an action that goes on although its client is gone.
+const actionTimeout = time.Minute
+
+// actions holds what each action does with its body; the answer becomes the
+// result object.
+var actions = map[string]func(*Server, context.Context, []byte) (any, error){
+	descriptors.ActionCreateTable:   (*Server).createTable,
+	descriptors.ActionDropTable:     (*Server).dropTable,
+	descriptors.ActionListTables:    (*Server).listTables,
+	descriptors.ActionDescribeTable: (*Server).describeTable,
+	descriptors.ActionServerInfo:    (*Server).serverInfo,
+}
+
+// DoAction runs one action. Its last message is {"result":{…}}.
+func (s *Server) DoAction(action *flight.Action, stream flight.FlightService_DoActionServer) error {
+	if action.GetType() == flight.CloseSessionActionType {
+		return closeSession(stream)
+	}
+	run, ok := actions[action.GetType()]
+	if !ok {
+		return descriptors.UnknownAction(action.GetType())
+	}
+	answer, err := run(s, stream.Context(), action.GetBody())
+	if err != nil {
+		return err
+	}
+	body, err := descriptors.EncodeResult(answer)
+	if err != nil {
+		return err
+	}
+	return stream.Send(&flight.Result{Body: body})
+}
+
+// detached returns a context for work that must not stop half-way because its
+// client dropped the answer's iterator, which cancels the call.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), actionTimeout)
+}
+
+func (s *Server) createTable(ctx context.Context, body []byte) (any, error) {
+	r, err := descriptors.ParseCreateTable(body)
+	if err != nil {
+		return nil, err
+	}
+	name, err := tabledef.ParseName(r.Table)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := requestedSchema(r)
+	if err != nil {
+		return nil, tableerr.WithTable(err, name.String())
+	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return s.opts.Warehouse.CreateTable(ctx, tablecore.CreateOptions{
+		Name: name, IndexColumn: r.IndexColumn, IndexType: r.IndexType, IndexGranularity: r.IndexGranularity,
+		EntityColumns: r.EntityColumns, Timezone: r.Timezone, Uniqueness: r.Uniqueness,
+		IngestTimeColumn: r.IngestTimeColumn, Properties: r.Properties, Schema: schema,
+	})
+}
+
+// requestedSchema returns the schema of a create_table, nil where it has none.
+func requestedSchema(r *descriptors.CreateTable) (*arrow.Schema, error) {
+	if r.SchemaIPC != nil {
+		schema, err := tabledef.DecodeSchemaIPC(r.SchemaIPC)
+		if err != nil {
+			e := tableerr.InvalidField("schema_ipc", "schema_ipc is no IPC schema message: %v", err)
+			e.Cause = err
+			return nil, e
+		}
+		return schema, nil
+	}
+	if r.Columns == nil {
+		return nil, nil
+	}
+	fields := make([]arrow.Field, len(r.Columns))
+	for i, c := range r.Columns {
+		typ, err := tabledef.ParseType(c.Type)
+		if err != nil {
+			return nil, &tableerr.Invalid{Field: fmt.Sprintf("columns[%d].type", i), Value: c.Type, Msg: err.Error(), Cause: err}
+		}
+		fields[i] = arrow.Field{Name: c.Name, Type: typ, Nullable: !c.NotNull}
+	}
+	return arrow.NewSchema(fields, nil), nil
+}
+
+func (s *Server) dropTable(ctx context.Context, body []byte) (any, error) {
+	r, err := descriptors.ParseDropTable(body)
+	if err != nil {
+		return nil, err
+	}
+	name, err := tabledef.ParseName(r.Table)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return s.opts.Warehouse.DropTable(ctx, name, tablecore.DropOptions{ExpectedVersion: r.ExpectedVersion, DryRun: r.DryRun, TableID: r.TableID})
+}
+
+func (s *Server) listTables(ctx context.Context, body []byte) (any, error) {
+	r, err := descriptors.ParseListTables(body)
+	if err != nil {
+		return nil, err
+	}
+	if r.Namespace != "" {
+		if err := tabledef.CheckNamePart("namespace", r.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	tables, err := s.opts.Warehouse.ListTables(ctx, r.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return descriptors.NewTableList(tables), nil
+}
+
+func (s *Server) describeTable(ctx context.Context, body []byte) (any, error) {
+	r, err := descriptors.ParseDescribeTable(body)
+	if err != nil {
+		return nil, err
+	}
+	table, err := s.table(ctx, r.Table)
+	if err != nil {
+		return nil, err
+	}
+	return table.Describe(ctx, tablecore.At{Version: r.Version, TableID: r.TableID})
+}
+
+// table returns the table of a request's name.
+func (s *Server) table(ctx context.Context, text string) (*tablecore.Table, error) {
+	name, err := tabledef.ParseName(text)
+	if err != nil {
+		return nil, err
+	}
+	return s.opts.Warehouse.Table(ctx, name)
+}
+
+func (s *Server) serverInfo(_ context.Context, body []byte) (any, error) {
+	if err := descriptors.ParseServerInfo(body); err != nil {
+		return nil, err
+	}
+	return descriptors.ServerInfo{
+		Name: "contrail", Version: tabledef.SoftwareVersion, ProtocolVersion: descriptors.ProtocolVersion,
+		FormatVersion:          tabledef.CurrentFormat.String(),
+		MaxReceiveMessageBytes: s.opts.Limits.MaxReceiveMessageBytes, MaxSendMessageBytes: s.opts.Limits.MaxSendMessageBytes,
+		DefaultProfile: descriptors.ProfileCompat,
+	}, nil
+}
+
+// closeSession answers the standard action of clients that say goodbye.
+func closeSession(stream flight.FlightService_DoActionServer) error {
+	body, err := proto.Marshal(&flight.CloseSessionResult{Status: flight.CloseSessionResultClosed})
+	if err != nil {
+		return err
+	}
+	return stream.Send(&flight.Result{Body: body})
+}
