@@ -1,0 +1,60 @@
+# Contrail. `make help` prints the targets; `make run` and `make test` need Go, Python 3 and make.
+GO       ?= go
+PYTHON   ?= python3
+FUZZTIME ?= 10s
+
+VENV  := integration/.venv
+PY    := $(VENV)/bin/python
+READY := $(VENV)/.ready
+# The race detector needs a C compiler. CI must have one; elsewhere its absence only leaves the detector out.
+RACE  := $(if $(CI),-race,$(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && echo -race))
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo build test check lint vet unit race fuzz python bench
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: build ## start the server on 127.0.0.1:8815 with its tables under ./warehouse
+	./bin/flightsrv --listen 127.0.0.1:8815 --warehouse ./warehouse
+
+demo: build $(READY) ## a server on a free port, a year of weather, every step printed
+	$(PY) integration/demo.py
+
+build: ## compile bin/flightsrv
+	$(GO) build -o bin/flightsrv ./cmd/flightsrv
+
+check: lint test ## what CI runs: lint, then test
+
+lint: $(READY) ## gofmt, go vet, staticcheck, ruff
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')) && \
+	  if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool -modfile=.ci/tools.mod staticcheck ./...
+	cd integration && .venv/bin/ruff check --quiet . ../.ci
+	cd integration && .venv/bin/ruff format --quiet --check --config ruff.toml . ../.ci
+
+test: vet unit race fuzz python ## every test: Go, race detector, fuzz smoke, layers, Python clients
+
+vet:
+	$(GO) vet ./...
+
+unit: ## the Go tests, the layer test among them
+	$(GO) test -count=1 ./...
+
+race: ## the Go tests under the race detector, in another time zone
+	TZ=Asia/Kolkata $(GO) test -count=1 $(RACE) ./...
+
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	$(PYTHON) .ci/fuzz.py $(FUZZTIME)
+
+python: build $(READY) ## the real clients against a real server
+	$(PY) -m pytest integration/tests
+
+bench: build $(READY) ## 10 M ticks beside DuckDB and deltalake, into integration/BENCHMARKS.md; QUICK=1 for 1 M, printed only
+	$(PY) integration/bench/bench.py
+
+$(READY): integration/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r integration/requirements.txt
+	touch $(READY)

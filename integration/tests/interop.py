@@ -1,0 +1,150 @@
+"""What the tests of all engines share: the tables they read, and what each column must look like to them."""
+
+import base64
+import datetime
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from client import Client
+from tables import assert_same, create_weather, files
+
+
+def kinds() -> pa.Table:
+    """Every accepted type with its extreme values, NaN, -0.0 and nulls; index `ts`, no two rows in one second."""
+    utc, first = datetime.UTC, datetime.datetime(1970, 1, 1)
+    early, late = datetime.datetime(1700, 1, 1, 0, 0, 1), datetime.datetime(2262, 1, 1, 23, 59, 59)
+    times = [first, early, late, None]
+    zoned = [None if t is None else t.replace(tzinfo=utc) for t in times]
+    text, octets = ["", "größe\0", "x" * 5000, None], [b"", b"\0\xff", b"y" * 5000, None]
+    nan = np.frombuffer(np.uint64(0x7FF8_0000_0000_0001).tobytes(), np.float64)[0]
+    columns = {
+        "ts": pa.array(
+            [datetime.datetime(2026, 1, 1, 0, 0, s, s, utc) for s in range(4)], pa.timestamp("us", tz="UTC")
+        ),
+        "entity": pa.array(["a", "a", "b", "c"]),
+        "bool": pa.array([True, False, True, None]),
+        **{
+            f"{sign}int{width}": pa.array([0, *_ends(sign, width), None], f"{sign}int{width}")
+            for sign in ("", "u")
+            for width in (8, 16, 32, 64)
+        },
+        "halffloat": pa.array(
+            np.array([-0.0, np.nan, 65504.0, 0], np.float16), mask=np.array([False, False, False, True])
+        ),
+        "float": pa.array([-0.0, float("nan"), 3.4028234663852886e38, None], pa.float32()),
+        "double": pa.array([-0.0, nan, float("-inf"), None], pa.float64()),
+        "string": pa.array(text, pa.string()),
+        "large_string": pa.array(text, pa.large_string()),
+        "string_view": pa.array(text, pa.string_view()),
+        "dictionary": pa.array(text).dictionary_encode(),
+        "binary": pa.array(octets, pa.binary()),
+        "large_binary": pa.array(octets, pa.large_binary()),
+        "binary_view": pa.array(octets, pa.binary_view()),
+        "date": pa.array([datetime.date(1970, 1, 1), datetime.date(1, 1, 1), datetime.date(9999, 12, 31), None]),
+        **{f"timestamp_{unit}": pa.array(times, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+        **{f"instant_{unit}": pa.array(zoned, pa.timestamp(unit, tz="UTC")) for unit in ("s", "ms", "us", "ns")},
+        "instant_zone": pa.array(zoned, pa.timestamp("ms", tz="America/New_York")),
+        "name with a blank": pa.array([1, 2, 3, None]),
+        "name.with.dots": pa.array([1, 2, 3, None]),
+    }
+    fields = [pa.field(n, c.type, nullable=n not in ("ts", "entity")) for n, c in columns.items()]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _ends(sign: str, width: int) -> tuple[int, int]:
+    return (0, 2**width - 1) if sign else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
+
+
+def as_stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of an exact scan as the Delta types of the table format give it to another engine."""
+    kind = column.type
+    if kind == pa.uint64():
+        values = [None if v is None else decimal.Decimal(v) for v in column.to_pylist()]
+        return pa.chunked_array([pa.array(values, pa.decimal128(20, 0))])
+    if pa.types.is_timestamp(kind):
+        if kind.unit == "ns":
+            return column.cast(pa.int64())
+        return column.cast(pa.timestamp("us", tz="UTC" if kind.tz else None))
+    plain = {
+        pa.uint8(): pa.int16(),
+        pa.uint16(): pa.int32(),
+        pa.uint32(): pa.int64(),
+        pa.float16(): pa.float32(),
+        pa.large_string(): pa.string(),
+        pa.string_view(): pa.string(),
+        pa.dictionary(pa.int32(), pa.string()): pa.string(),
+        pa.large_binary(): pa.binary(),
+        pa.binary_view(): pa.binary(),
+    }
+    return column.cast(plain.get(kind, kind))
+
+
+class Stored:
+    """Tables that a server wrote and still serves, with what a scan of them gives in the types of the table format."""
+
+    def __init__(self, server, weather: pa.Table, months: list[pa.Table]):
+        self.server = server
+        with Client(server.uri) as client:
+            create_weather(client, "weather", weather.schema)
+            for month in months:
+                client.append("weather", month)
+            ipc = base64.b64encode(kinds().schema.serialize().to_pybytes()).decode()
+            client.act(
+                "create_table",
+                table="kinds",
+                index_column="ts",
+                index_granularity="1s",
+                entity_columns=["entity"],
+                schema_ipc=ipc,
+            )
+            client.append("kinds", kinds())
+        self.keys = {"weather": ["origin", "time_hour"], "kinds": ["entity", "ts"]}
+
+    def scan(self, table: str) -> pa.Table:
+        """All columns, the insertion time too, by (entity, index)."""
+        with Client(self.server.uri) as client:
+            names = client.read(table, end=0).column_names + ["_ingest_ts"]
+            got = client.read(table, columns=names, profile="exact")
+        return pa.table({n: as_stored(got[n]) for n in names})
+
+    def assert_reads_the_same(self, engine, table: str) -> None:
+        """The engine finds the scan's columns, types, rows and values in the table's directory."""
+        want = self.scan(table)
+        got = engine.read(self.server.path(table))
+        got = pa.table({n: _plain(got[n]) for n in got.column_names})
+        assert {n: str(got[n].type) for n in got.column_names} == {n: str(want[n].type) for n in want.column_names}
+        got = got.select(want.column_names).sort_by([(key, "ascending") for key in self.keys[table]])
+        assert_same(got, want)
+
+    def assert_refuses_writes(self, engine, table: str, names: set[str]) -> None:
+        """Every write the engine offers fails, and neither the log nor a data file changes."""
+        path = self.server.path(table)
+        before = files(path)
+        writes = engine.writes(path)
+        assert set(writes) == names
+        for name, write in writes.items():
+            with pytest.raises(
+                Exception, match=r"contrail-timeseries|Can only (update|delete from) base table"
+            ) as caught:
+                write()
+            assert not isinstance(caught.value, AssertionError), name
+            after = files(path)
+            # A refused DuckDB INSERT leaves its data file behind; that and nothing else is lived with.
+            strays = {n for n in after if n.startswith("duckdb-") and n.endswith(".parquet")}
+            assert {n: h for n, h in after.items() if n not in strays} == before, name
+            for stray in strays:
+                (path / stray).unlink()
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Large and view types as plain ones: engines choose their own."""
+    plain = {
+        pa.large_string(): pa.string(),
+        pa.string_view(): pa.string(),
+        pa.large_binary(): pa.binary(),
+        pa.binary_view(): pa.binary(),
+    }
+    return column.cast(plain.get(column.type, column.type))
