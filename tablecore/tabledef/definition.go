@@ -81,8 +81,8 @@ func (d *Definition) IndexUnit() arrow.TimeUnit {
 }
 
 // WithSchema returns a copy that has the given declared schema (without or
-// with the insertion-time column), made complete: key columns not null,
-// writer-made metadata removed, the insertion-time column appended where it is
+// with the insertion-time column), made complete: key columns not null and of
+// plain types, writer-made metadata removed, the insertion-time column appended where it is
 // missing. The schema must have passed CheckSchema against d.
 func (d *Definition) WithSchema(schema *arrow.Schema) *Definition {
 	fields := slices.Clone(CleanSchema(schema).Fields())
@@ -90,6 +90,11 @@ func (d *Definition) WithSchema(schema *arrow.Schema) *Definition {
 	for i := range fields {
 		if d.IsKey(fields[i].Name) {
 			fields[i].Nullable = false
+		}
+		if slices.Contains(d.EntityColumns, fields[i].Name) {
+			if t, ok := EntityType(fields[i].Type); ok {
+				fields[i].Type = t // views and dictionaries are forms, not types, of an identity
+			}
 		}
 		if fields[i].Name == d.IngestTimeColumn {
 			ingest = i

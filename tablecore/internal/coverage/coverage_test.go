@@ -371,3 +371,30 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestTenMillionTicks bounds the memory of 10 M ticks of 1,000 symbols in a
+// day at a granularity of 1 µs.
+func TestTenMillionTicks(t *testing.T) {
+	const symbols, ticks, limit = 1000, 10_000, 48 << 20
+	rng := rand.New(rand.NewPCG(1, 2))
+	b := NewBuilder()
+	ids := make([]uint64, ticks)
+	for s := range symbols {
+		at := uint64(1<<63) + 1_700_000_000_000_000
+		for i := range ids {
+			at += 1 + rng.Uint64N(2*86_400_000_000/ticks)
+			ids[i] = at
+		}
+		b.Entity(fmt.Sprintf("SYM%06d\x00\x01", s))
+		b.AddIDs(ids)
+	}
+	s := finish(t, b)
+	data := s.AppendEncoded(nil)
+	decoded, err := Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Total() != symbols*ticks || s.Bytes() > limit || decoded.Bytes() > limit || len(data) > limit {
+		t.Errorf("%d pairs take %d bytes, %d decoded, %d encoded", s.Total(), s.Bytes(), decoded.Bytes(), len(data))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
@@ -295,9 +296,11 @@ func fromFixedLen(width int, have, want arrow.DataType) converter {
 }
 
 func fromByteArray(have, want arrow.DataType) converter {
-	isText := want.ID() == arrow.STRING || want.ID() == arrow.BINARY
+	bytesLike := have.ID() == arrow.STRING || have.ID() == arrow.BINARY
 	switch {
-	case isText && (have.ID() == arrow.STRING || have.ID() == arrow.BINARY):
+	case bytesLike && want.ID() == arrow.STRING:
+		return checkText
+	case bytesLike && want.ID() == arrow.BINARY:
 		return identity
 	case scaled(have, want):
 		return func(mem memory.Allocator, buffers []*memory.Buffer, n int, _ []byte) ([]*memory.Buffer, error) {
@@ -317,4 +320,37 @@ func fromByteArray(have, want arrow.DataType) converter {
 		}
 	}
 	return nil
+}
+
+// checkText refuses strings that are not UTF-8, which Arrow's readers rely on.
+func checkText(_ memory.Allocator, buffers []*memory.Buffer, n int, _ []byte) ([]*memory.Buffer, error) {
+	data := buffers[1].Bytes()
+	ok := utf8.Valid(data)
+	if ok && !isASCII(data) {
+		// All of it is valid, so that each string is if it begins with a
+		// character.
+		for _, at := range arrow.GetData[int32](buffers[0].Bytes())[:n+1] {
+			ok = ok && (int(at) == len(data) || utf8.RuneStart(data[at]))
+		}
+	}
+	if !ok {
+		releaseAll(buffers...)
+		return nil, fmt.Errorf("a string is not valid UTF-8")
+	}
+	return buffers, nil
+}
+
+func isASCII(b []byte) bool {
+	for len(b) >= 8 {
+		if binary.LittleEndian.Uint64(b)&0x8080808080808080 != 0 {
+			return false
+		}
+		b = b[8:]
+	}
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }

@@ -28,11 +28,11 @@ func Open(r Source, footer *Footer, path string, mem memory.Allocator) *File {
 	return &File{src: r, footer: footer, path: path, mem: mem}
 }
 
+// Size returns the size of the file in bytes.
+func (f *File) Size() int64 { return f.src.Size() }
+
 // Rows returns the number of rows in the file.
 func (f *File) Rows() int64 { return f.footer.Rows() }
-
-// Size returns the file's size in bytes.
-func (f *File) Size() int64 { return f.src.Size() }
 
 // RowGroups describes the row groups in order. The slice is shared; do not
 // change it.

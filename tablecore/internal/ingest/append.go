@@ -52,7 +52,7 @@ type Append struct {
 func NewAppend(s *snapshot.Snapshot, schema *arrow.Schema, cfg AppendConfig) (*Append, error) {
 	a := &Append{cfg: cfg, base: s, def: s.Def, checked: map[string]bool{}}
 	if s.Def.Stored == nil {
-		if err := tabledef.CheckSchema(schema, s.Def); err != nil {
+		if err := tabledef.CheckAdoption(schema, s.Def); err != nil {
 			return nil, err
 		}
 		a.def, a.adopts = s.Def.WithSchema(schema), true
