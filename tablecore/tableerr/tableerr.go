@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"sync"
 )
 
 // Token is the stable name of an error condition, as clients see it.
@@ -96,11 +97,20 @@ func (a *About) object() string {
 // know the table's name; the handle that does stamps it once.
 func WithTable(err error, table string) error {
 	var e Error
-	if errors.As(err, &e) && e.about().Table == "" {
+	if !errors.As(err, &e) {
+		return err
+	}
+	stamping.Lock()
+	defer stamping.Unlock()
+	if e.about().Table == "" {
 		e.about().Table = table
 	}
 	return err
 }
+
+// stamping guards the tables of all errors: callers that waited for the same
+// work get the same error, and each of them stamps it.
+var stamping sync.Mutex
 
 // TokenOf returns the token of the first Error in err's chain, or "".
 func TokenOf(err error) Token {

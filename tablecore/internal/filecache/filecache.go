@@ -80,7 +80,8 @@ func (fs *Files) Open(ctx context.Context, s *snapshot.Snapshot, f *snapshot.Fil
 	if err != nil {
 		return nil, fmt.Errorf("opening data file: %w", err)
 	}
-	footer, err := fs.cache.footers.Get(ctx, key{s.Def.ID, f.Path}, otter.LoaderFunc[key, *datafile.Footer](
+	// Others may wait for this load: it does not end with this caller.
+	footer, err := fs.cache.footers.Get(context.WithoutCancel(ctx), key{s.Def.ID, f.Path}, otter.LoaderFunc[key, *datafile.Footer](
 		func(ctx context.Context, k key) (*datafile.Footer, error) {
 			return datafile.ParseFooter(ctx, object, k.path)
 		}))
@@ -105,7 +106,7 @@ func (fs *Files) RowGroups(ctx context.Context, s *snapshot.Snapshot, f *snapsho
 // Index returns the coverage and entity directory of a data file. What is
 // damaged, missing or written by another software is computed from the rows.
 func (fs *Files) Index(ctx context.Context, s *snapshot.Snapshot, f *snapshot.File) (*derived.FileIndex, error) {
-	return fs.cache.indexes.Get(ctx, key{s.Def.ID, f.Path}, otter.LoaderFunc[key, *derived.FileIndex](
+	return fs.cache.indexes.Get(context.WithoutCancel(ctx), key{s.Def.ID, f.Path}, otter.LoaderFunc[key, *derived.FileIndex](
 		func(ctx context.Context, k key) (*derived.FileIndex, error) { return fs.load(ctx, s, f) }))
 }
 
