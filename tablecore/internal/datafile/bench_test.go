@@ -11,6 +11,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 )
 
 var tickSchema = arrow.NewSchema([]arrow.Field{
@@ -154,6 +156,38 @@ func BenchmarkRead(b *testing.B) {
 	for _, field := range tickSchema.Fields() {
 		b.Run(fmt.Sprintf("rows=%d/column=%s", rows, field.Name), func(b *testing.B) { read(b, []arrow.Field{field}) })
 	}
+}
+
+// BenchmarkStockRead reads the same file with arrow-go's record reader, the
+// yardstick for BenchmarkRead.
+func BenchmarkStockRead(b *testing.B) {
+	const rows = 1 << 20
+	raw := writeTicks(b, ticks(rows, 1000, true), WriteOptions{})
+	b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+		for b.Loop() {
+			pq, err := file.NewParquetReader(bytes.NewReader(raw))
+			if err != nil {
+				b.Fatal(err)
+			}
+			reader, err := pqarrow.NewFileReader(pq, pqarrow.ArrowReadProperties{BatchSize: DefaultBatchRows}, memory.DefaultAllocator)
+			if err != nil {
+				b.Fatal(err)
+			}
+			records, err := reader.GetRecordReader(context.Background(), nil, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			n := int64(0)
+			for records.Next() {
+				n += records.RecordBatch().NumRows()
+			}
+			records.Release()
+			if n != rows {
+				b.Fatal(n)
+			}
+		}
+		b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")
+	})
 }
 
 func BenchmarkReadEntity(b *testing.B) {

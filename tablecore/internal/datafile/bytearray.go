@@ -17,14 +17,14 @@ type bytesDecoder struct {
 	data    *memory.Buffer
 	n       int // slots
 	end     int // bytes of data used
+	perSlot int // bytes of a slot in the array taken last, rounded up
 
 	dict    bytesDictionary
 	scratch [1024]uint32
 
 	encoding int
-	body     []byte   // PLAIN and DELTA_LENGTH: what is left
-	lengths  []uint32 // DELTA_LENGTH: of the values left
-	store    []uint32
+	body     []byte       // PLAIN and DELTA_LENGTH: what is left
+	lengths  deltaDecoder // DELTA_LENGTH: of the values left
 	indices  hybrid
 	prefixed prefixDecoder
 }
@@ -55,6 +55,9 @@ func (d *bytesDecoder) take() []*memory.Buffer {
 	d.offsets.ResizeNoShrink((d.n + 1) * 4)
 	d.data.ResizeNoShrink(d.end)
 	taken := []*memory.Buffer{d.offsets, d.data}
+	if d.n > 0 {
+		d.perSlot = d.end/d.n + 1
+	}
 	d.offsets, d.data, d.n, d.end = nil, nil, 0, 0
 	return taken
 }
@@ -63,6 +66,7 @@ func (d *bytesDecoder) reserve(slots int) {
 	if d.offsets == nil {
 		d.offsets, d.data = memory.NewResizableBuffer(d.mem), memory.NewResizableBuffer(d.mem)
 		growBuffer(d.offsets, (slots+1)*4)
+		growBuffer(d.data, min(slots*max(8, d.perSlot), int(d.limit))+8)
 		arrow.Int32Traits.CastFromBytes(d.offsets.Bytes())[0] = 0
 		return
 	}
@@ -140,8 +144,7 @@ func (d *bytesDecoder) setPage(encoding int, body []byte, most int) (err error) 
 	case encRLEDict, encPlainDict:
 		d.indices, err = dictionaryIndices(body)
 	case encDeltaLength:
-		d.store, d.body, err = deltaLengths(d.store, body, most)
-		d.lengths = d.store
+		d.lengths, d.body, err = deltaLengths(body, most)
 	case encDeltaByteArr:
 		err = d.prefixed.reset(body, most)
 	default:
@@ -150,27 +153,21 @@ func (d *bytesDecoder) setPage(encoding int, body []byte, most int) (err error) 
 	return err
 }
 
-// deltaLengths decodes the lengths at the front of a page and returns what
-// follows them.
-func deltaLengths(store []uint32, body []byte, most int) ([]uint32, []byte, error) {
+// deltaLengths returns a decoder for the lengths at the front of a page, and
+// what follows them. The lengths are passed over once to find their end rather
+// than kept, since few bytes can hold any number of them.
+func deltaLengths(body []byte, most int) (lengths deltaDecoder, rest []byte, err error) {
 	if len(body) == 0 {
-		return store[:0], nil, nil
+		return lengths, nil, nil
 	}
-	var delta deltaDecoder
-	if err := delta.reset(body, most); err != nil {
-		return nil, nil, err
+	if err := lengths.reset(body, most); err != nil {
+		return lengths, nil, err
 	}
-	if delta.left > maxPageEntries {
-		return nil, nil, errPageEntries(delta.left)
+	end := lengths
+	if err := skipDelta(&end, end.left); err != nil {
+		return lengths, nil, err
 	}
-	if cap(store) < delta.left {
-		store = make([]uint32, delta.left)
-	}
-	store = store[:delta.left]
-	if err := decodeDelta(&delta, store); err != nil {
-		return nil, nil, err
-	}
-	return store, delta.rest(), nil
+	return lengths, end.rest(), nil
 }
 
 func (d *bytesDecoder) read(slots, present int, valid []byte, at int) error {
@@ -253,30 +250,41 @@ func (d *bytesDecoder) plain(slots int) error {
 
 // sized appends values whose bytes lie one after another in the page.
 func (d *bytesDecoder) sized(slots int) error {
-	if len(d.lengths) < slots {
-		return errTooFew("strings")
+	for slots > 0 {
+		part := d.scratch[:min(slots, len(d.scratch))]
+		total, err := d.nextLengths(part)
+		if err != nil {
+			return err
+		}
+		data, err := d.room(total, len(part))
+		if err != nil {
+			return err
+		}
+		end := d.end
+		for i, to := 0, d.ends(len(part)); i < len(to); i++ {
+			end += int(part[i])
+			to[i] = int32(end)
+		}
+		d.body = d.body[copy(data[d.end:end], d.body):]
+		d.end = end
+		d.n += len(part)
+		slots -= len(part)
 	}
-	total := int64(0)
-	for _, n := range d.lengths[:slots] {
+	return nil
+}
+
+// nextLengths decodes lengths and returns their sum, which the page holds.
+func (d *bytesDecoder) nextLengths(part []uint32) (total int64, err error) {
+	if err := decodeDelta(&d.lengths, part); err != nil {
+		return 0, err
+	}
+	for _, n := range part {
 		total += int64(n)
 	}
 	if total > int64(len(d.body)) {
-		return fmt.Errorf("strings claim %d bytes of %d", total, len(d.body))
+		return 0, fmt.Errorf("strings claim %d bytes of %d", total, len(d.body))
 	}
-	data, err := d.room(total, slots)
-	if err != nil {
-		return err
-	}
-	end := d.end
-	for i, to := 0, d.ends(slots); i < len(to); i++ {
-		end += int(d.lengths[i])
-		to[i] = int32(end)
-	}
-	copy(data[d.end:], d.body[:total])
-	d.body, d.lengths = d.body[total:], d.lengths[slots:]
-	d.end = end
-	d.n += slots
-	return nil
+	return total, nil
 }
 
 // gather looks values up in the dictionary. A run of one value, as a sorted
@@ -339,29 +347,46 @@ func (d *bytesDecoder) repeat(index uint32, slots int) error {
 
 // lookUp appends the values of a few indices.
 func (d *bytesDecoder) lookUp(indices []uint32) error {
+	dict := &d.dict
+	if dict.allShort {
+		return d.lookUpShort(indices)
+	}
 	total := int64(0)
 	for _, index := range indices {
-		if int64(index) >= int64(len(d.dict.short)) {
-			return errIndex(index, len(d.dict.short))
+		if int64(index) >= int64(len(dict.short)) {
+			return errIndex(index, len(dict.short))
 		}
-		total += int64(d.dict.offsets[index+1] - d.dict.offsets[index])
+		total += int64(dict.offsets[index+1] - dict.offsets[index])
 	}
 	data, err := d.room(total, len(indices))
 	if err != nil {
 		return err
 	}
-	ends, end, dict := d.ends(len(indices)), d.end, &d.dict
-	if dict.allShort {
-		for i, index := range indices {
-			binary.LittleEndian.PutUint64(data[end:], dict.short[index])
-			end += int(dict.offsets[index+1] - dict.offsets[index])
-			ends[i] = int32(end)
+	ends, end := d.ends(len(indices)), d.end
+	for i, index := range indices {
+		end += copy(data[end:], dict.data[dict.offsets[index]:dict.offsets[index+1]])
+		ends[i] = int32(end)
+	}
+	d.end = end
+	d.n += len(indices)
+	return nil
+}
+
+// lookUpShort appends values of at most 8 bytes, each stored as one word.
+func (d *bytesDecoder) lookUpShort(indices []uint32) error {
+	data, err := d.room(8*int64(len(indices)), len(indices))
+	if err != nil {
+		return err
+	}
+	ends, end := d.ends(len(indices)), d.end
+	short, offsets := d.dict.short, d.dict.offsets
+	for i, index := range indices {
+		if int64(index) >= int64(len(short)) {
+			return errIndex(index, len(short))
 		}
-	} else {
-		for i, index := range indices {
-			end += copy(data[end:], dict.data[dict.offsets[index]:dict.offsets[index+1]])
-			ends[i] = int32(end)
-		}
+		binary.LittleEndian.PutUint64(data[end:], short[index])
+		end += int(offsets[index+1] - offsets[index])
+		ends[i] = int32(end)
 	}
 	d.end = end
 	d.n += len(indices)
@@ -411,17 +436,15 @@ func (d *bytesDecoder) skip(present int) error {
 	case encRLEDict, encPlainDict:
 		return d.indices.skip(present)
 	case encDeltaLength:
-		if len(d.lengths) < present {
-			return errTooFew("strings")
+		for present > 0 {
+			part := d.scratch[:min(present, len(d.scratch))]
+			total, err := d.nextLengths(part)
+			if err != nil {
+				return err
+			}
+			d.body = d.body[total:]
+			present -= len(part)
 		}
-		total := int64(0)
-		for _, n := range d.lengths[:present] {
-			total += int64(n)
-		}
-		if total > int64(len(d.body)) {
-			return fmt.Errorf("strings claim %d bytes of %d", total, len(d.body))
-		}
-		d.body, d.lengths = d.body[total:], d.lengths[present:]
 		return nil
 	}
 	for range present {
@@ -436,42 +459,4 @@ func (d *bytesDecoder) skip(present int) error {
 		}
 	}
 	return nil
-}
-
-// prefixDecoder decodes DELTA_BYTE_ARRAY: each value begins with a part of the
-// one before it.
-type prefixDecoder struct {
-	prefixes []uint32
-	suffixes []uint32
-	body     []byte
-	last     []byte
-}
-
-func (d *prefixDecoder) reset(body []byte, most int) (err error) {
-	d.last = d.last[:0]
-	var rest []byte
-	if d.prefixes, rest, err = deltaLengths(nil, body, most); err != nil {
-		return err
-	}
-	if d.suffixes, d.body, err = deltaLengths(nil, rest, most); err != nil {
-		return err
-	}
-	if len(d.prefixes) != len(d.suffixes) {
-		return fmt.Errorf("a page has %d prefixes and %d suffixes", len(d.prefixes), len(d.suffixes))
-	}
-	return nil
-}
-
-// next returns the next value, which is valid until the call after.
-func (d *prefixDecoder) next() ([]byte, error) {
-	if len(d.prefixes) == 0 {
-		return nil, errTooFew("strings")
-	}
-	prefix, suffix := d.prefixes[0], d.suffixes[0]
-	if int64(prefix) > int64(len(d.last)) || int64(suffix) > int64(len(d.body)) {
-		return nil, fmt.Errorf("a string claims %d bytes of %d and %d of %d", prefix, len(d.last), suffix, len(d.body))
-	}
-	d.last = append(d.last[:prefix], d.body[:suffix]...)
-	d.prefixes, d.suffixes, d.body = d.prefixes[1:], d.suffixes[1:], d.body[suffix:]
-	return d.last, nil
 }

@@ -80,7 +80,6 @@ func (c *chunkWriter) page(h pageHeader, body []byte) error {
 	}
 	// The header's length is known only when the body's is, so the body is
 	// compressed behind the longest header and moved down.
-	const longestHeader = 64
 	start := len(c.out)
 	c.out = grow(c.out, longestHeader+len(body)/2)[:start+longestHeader]
 	out, err := compressed(c.codec, c.out, body)
@@ -106,6 +105,14 @@ func (c *chunkWriter) page(h pageHeader, body []byte) error {
 	c.out = out[:len(headed)+copy(out[len(headed):], packed)]
 	c.uncompressed += int64(len(headed) - start + len(body))
 	return nil
+}
+
+// encodings lists all encodings in the chunk.
+func (c *chunkWriter) encodings() []int {
+	if c.dictionary > 0 {
+		return []int{c.encoding, encPlain, encRLE}
+	}
+	return []int{c.encoding, encRLE}
 }
 
 // appendLevels appends levels as a v1 page holds them: their length, then runs.

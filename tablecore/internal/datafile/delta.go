@@ -11,30 +11,36 @@ var errDeltaShort = errors.New("a DELTA_BINARY_PACKED page ends early")
 
 // deltaDecoder decodes DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding").
 // Numbers of 32 bits are decoded as 64 and cut, which is the same modulo 2^32.
+// Places in b are numbers, not slices: moving them costs no write barrier.
 type deltaDecoder struct {
 	b        []byte
+	at       int // what no miniblock has taken yet
 	left     int // values not yet given
 	last     uint64
 	first    bool
 	minDelta uint64
 	perMini  int
 	minis    int
-	widths   []byte // widths of the miniblocks not begun yet
-	mini     []byte // bytes of the open miniblock
-	inMini   int    // values left in it
-	width    int
-	pos      int // bit position in it
+
+	widthsAt, widths int // widths of the miniblocks not begun yet
+	inMini           int // values left in the open miniblock
+	width            int
+	pos, miniEnd     int // bit position in b, end of the miniblock in bytes
 }
 
 // reset reads the head of an encoded sequence. most is the number of values it
 // may have; more is an error, so that a hostile head cannot claim memory.
 func (d *deltaDecoder) reset(b []byte, most int) error {
 	*d = deltaDecoder{b: b}
-	block, minis, total := d.uvarint(), d.uvarint(), d.uvarint()
-	first := d.uvarint()
-	if d.b == nil {
-		return errDeltaShort
+	var head [4]uint64
+	for i := range head {
+		v, ok := d.uvarint()
+		if !ok {
+			return errDeltaShort
+		}
+		head[i] = v
 	}
+	block, minis, total, first := head[0], head[1], head[2], head[3]
 	if block == 0 || block > 1<<20 || minis == 0 || minis > block || block%minis != 0 || block/minis%8 != 0 {
 		return fmt.Errorf("a DELTA_BINARY_PACKED page has blocks of %d values in %d parts", block, minis)
 	}
@@ -46,44 +52,43 @@ func (d *deltaDecoder) reset(b []byte, most int) error {
 	return nil
 }
 
-func (d *deltaDecoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
+func (d *deltaDecoder) uvarint() (uint64, bool) {
+	v, n := binary.Uvarint(d.b[d.at:])
 	if n <= 0 {
-		d.b = nil
-		return 0
+		return 0, false
 	}
-	d.b = d.b[n:]
-	return v
+	d.at += n
+	return v, true
 }
 
 // openMini begins the next miniblock.
 func (d *deltaDecoder) openMini() error {
-	if len(d.widths) == 0 {
-		if len(d.b) == 0 {
-			return errDeltaShort
-		}
-		v := d.uvarint()
-		if len(d.b) < d.minis {
+	if d.widths == 0 {
+		v, ok := d.uvarint()
+		if !ok || len(d.b)-d.at < d.minis {
 			return errDeltaShort
 		}
 		d.minDelta = v>>1 ^ -(v & 1)
-		d.widths, d.b = d.b[:d.minis], d.b[d.minis:]
+		d.widthsAt, d.widths = d.at, d.minis
+		d.at += d.minis
 	}
-	d.width = int(d.widths[0])
-	d.widths = d.widths[1:]
+	d.width = int(d.b[d.widthsAt])
+	d.widthsAt++
+	d.widths--
 	if d.width > 64 {
 		return fmt.Errorf("a DELTA_BINARY_PACKED page packs numbers in %d bits", d.width)
 	}
 	size := d.width * d.perMini / 8
-	if size > len(d.b) {
+	if rest := len(d.b) - d.at; size > rest {
 		// The padding of the last miniblock may be cut.
-		if needed := (min(d.left, d.perMini)*d.width + 7) / 8; needed > len(d.b) {
+		if (min(d.left, d.perMini)*d.width+7)/8 > rest {
 			return errDeltaShort
 		}
-		size = len(d.b)
+		size = rest
 	}
-	d.mini, d.b = d.b[:size], d.b[size:]
-	d.inMini, d.pos = d.perMini, 0
+	d.pos, d.miniEnd = d.at*8, d.at+size
+	d.at = d.miniEnd
+	d.inMini = d.perMini
 	return nil
 }
 
@@ -117,16 +122,23 @@ func decodeDelta[T uint32 | uint64](d *deltaDecoder, dst []T) error {
 }
 
 func unpackDeltas[T uint32 | uint64](d *deltaDecoder, dst []T) {
-	last, step, pos, width, buf := d.last, d.minDelta, d.pos, d.width, d.mini
+	last, step, pos, width, b := d.last, d.minDelta, d.pos, d.width, d.b
 	mask := uint64(1)<<width - 1
-	i := 0
-	for ; i < len(dst) && pos>>3+8 <= len(buf); i++ {
-		last += step + binary.LittleEndian.Uint64(buf[pos>>3:])>>(pos&7)&mask
+	// A load may reach beyond the miniblock, where the mask cuts it off, but
+	// not beyond the page.
+	fast := len(dst)
+	if room := (len(b)-8)*8 - pos; room < 0 {
+		fast = 0
+	} else if width > 0 {
+		fast = min(fast, room/width+1)
+	}
+	for i := range dst[:fast] {
+		last += step + binary.LittleEndian.Uint64(b[pos>>3:])>>(pos&7)&mask
 		dst[i] = T(last)
 		pos += width
 	}
-	for ; i < len(dst); i++ {
-		last += step + load64(buf, pos>>3)>>(pos&7)&mask
+	for i := fast; i < len(dst); i++ {
+		last += step + load64(b, pos>>3)>>(pos&7)&mask
 		dst[i] = T(last)
 		pos += width
 	}
@@ -137,9 +149,9 @@ func unpackWideDeltas[T uint32 | uint64](d *deltaDecoder, dst []T) {
 	mask := ^uint64(0) >> (64 - d.width)
 	for i := range dst {
 		at, shift := d.pos>>3, d.pos&7
-		v := load64(d.mini, at) >> shift
+		v := load64(d.b, at) >> shift
 		if shift > 0 {
-			v |= load64(d.mini, at+8) << (64 - shift)
+			v |= load64(d.b, at+8) << (64 - shift)
 		}
 		d.last += d.minDelta + v&mask
 		dst[i] = T(d.last)
@@ -162,7 +174,7 @@ func skipDelta(d *deltaDecoder, n int) error {
 
 // rest returns the bytes after the sequence, whose values must all have been
 // decoded. Miniblocks without a value have no bytes.
-func (d *deltaDecoder) rest() []byte { return d.b }
+func (d *deltaDecoder) rest() []byte { return d.b[d.at:] }
 
 const (
 	deltaBlock = 128

@@ -9,6 +9,12 @@
 // chosen row ranges, touching only the row groups and pages that hold them.
 //
 // Files are untrusted input: whatever a file holds, reading it ends in batches
-// or in a *tableerr.Corrupt that names its path, never in a panic and never in
-// an allocation that the file's own size does not justify.
+// or in a *tableerr.Corrupt that names its path, never in a panic. What a file
+// claims about itself is checked before memory is taken for it; a batch takes
+// about DefaultBatchBytes at most unless a single row needs more.
+//
+// Two things in arrow-go are deliberately not used. Its column readers build
+// strings value by value, free not all they take and panic in goroutines of
+// their own; its column writers hash dictionary values again and cut pages by
+// bytes only. Schemas and footers are its own, pages are ours.
 package datafile

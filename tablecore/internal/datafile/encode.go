@@ -6,7 +6,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 )
 
@@ -15,8 +14,6 @@ import (
 type leafEncoder interface {
 	// encode writes the pages of one row group and returns its statistics.
 	encode(c *chunkWriter, in *leafInput, s *scratch) (metadata.EncodedStatistics, error)
-	// plainEncoding is the encoding of data pages without a dictionary.
-	plainEncoding() parquet.Encoding
 	// finish puts the bounds of all values into the column's statistics.
 	finish(s *ColumnStats)
 }
@@ -72,7 +69,6 @@ type scratch struct {
 	i64    []int64
 	f32    []float32
 	f64    []float64
-	codes  []uint32
 	dict   dictionaryBuilder
 	levels []uint32
 }

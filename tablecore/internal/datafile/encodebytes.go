@@ -8,7 +8,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 )
@@ -37,10 +36,6 @@ func (e *bytesEncoder) encode(c *chunkWriter, in *leafInput, s *scratch) (stats 
 	merged.min, merged.max = bytes.Clone(merged.min), bytes.Clone(merged.max)
 	e.all = merged
 	return chunkBytes(&chunk), nil
-}
-
-func (e *bytesEncoder) plainEncoding() parquet.Encoding {
-	return parquet.Encodings.DeltaLengthByteArray
 }
 
 func (e *bytesEncoder) finish(s *ColumnStats) { columnBytes(s, &e.all, e.text) }

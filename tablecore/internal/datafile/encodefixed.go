@@ -6,7 +6,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 )
@@ -34,8 +33,6 @@ func (e *intEncoder[T]) encode(c *chunkWriter, in *leafInput, s *scratch) (metad
 	e.all.merge(chunk, lessNumber)
 	return chunk.encoded(e.plain), nil
 }
-
-func (e *intEncoder[T]) plainEncoding() parquet.Encoding { return parquet.Encodings.DeltaBinaryPacked }
 
 func (e *intEncoder[T]) values(at *valueCursor, p pageShape, nulls int, s *scratch) []T {
 	var found any
@@ -119,8 +116,6 @@ func (e *floatEncoder[T]) encode(c *chunkWriter, in *leafInput, s *scratch) (met
 	return chunk.encoded(e.plain), nil
 }
 
-func (e *floatEncoder[T]) plainEncoding() parquet.Encoding { return parquet.Encodings.Plain }
-
 func (e *floatEncoder[T]) finish(s *ColumnStats) {
 	s.HasNaN = e.all.nan
 	if e.all.any {
@@ -188,8 +183,6 @@ func boolStats(seen [2]bool) metadata.EncodedStatistics {
 	})
 }
 
-func (e *boolEncoder) plainEncoding() parquet.Encoding { return parquet.Encodings.Plain }
-
 func (e *boolEncoder) finish(s *ColumnStats) {
 	if e.seen[0] || e.seen[1] {
 		s.Min, s.Max = !e.seen[0], e.seen[1]
@@ -241,8 +234,6 @@ func (e *decimalEncoder) append(dst []byte, v decimal128.Num) []byte {
 }
 
 func (e *decimalEncoder) plain(v decimal128.Num) []byte { return e.append(nil, v) }
-
-func (e *decimalEncoder) plainEncoding() parquet.Encoding { return parquet.Encodings.Plain }
 
 func (e *decimalEncoder) finish(s *ColumnStats) {
 	if e.all.any {

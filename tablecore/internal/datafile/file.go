@@ -62,7 +62,7 @@ type ReadRequest struct {
 	// allow. A column of another type is converted where no value can change.
 	Fields []arrow.Field
 	// Ranges are the rows wanted: ascending, disjoint, inside the file. Nil
-	// means all rows.
+	// means all rows, an empty list none.
 	Ranges []RowRange
 	// Join lets a batch hold rows of several ranges, one after another. Without
 	// it the rows of a batch follow each other in the file too.

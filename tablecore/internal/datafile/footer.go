@@ -22,6 +22,10 @@ const (
 	footerGuess = 64 << 10
 )
 
+// maxValueWidth bounds the declared length of FIXED_LEN_BYTE_ARRAY values, of
+// which even a null takes as much in an Arrow array.
+const maxValueWidth = 1 << 24
+
 // RowGroup describes one row group of a file.
 type RowGroup struct {
 	FirstRow int64 // number of rows before it in the file
@@ -38,6 +42,7 @@ type Footer struct {
 	rowGroups []RowGroup
 	chunks    []chunkInfo // of all row groups, len(leaves) each
 	pages     []atomic.Pointer[[][]pageLocation]
+	zones     zoneInfo
 	rows      int64
 	keyValues map[string]string
 	bytes     int64
@@ -50,6 +55,7 @@ type leafInfo struct {
 	width          int // bytes of a value of fixed length
 	logical        schema.LogicalType
 	maxDef, maxRep int
+	sealed         bool // the file's page headers and indices have seals
 }
 
 // chunkInfo says where the values of one leaf in one row group lie. Its ranges
@@ -111,18 +117,23 @@ func readFooter(src exactSource, size int64) ([]byte, error) {
 
 func parseFooter(raw []byte, size int64, path string) (footer *Footer, err error) {
 	defer recovered(path, &err)
-	if err := checkFooter(raw); err != nil {
+	sealed, err := checkFooter(raw)
+	if err != nil {
 		return nil, err
 	}
 	meta, err := metadata.NewFileMetaData(raw, nil)
 	if err != nil {
 		return nil, err
 	}
+	own := meta.GetCreatedBy() == createdBy
+	if own && !sealed {
+		return nil, errUnsealed
+	}
 	if meta.IsSetEncryptionAlgorithm() {
 		return nil, fmt.Errorf("it is encrypted")
 	}
 	footer = &Footer{keyValues: map[string]string{}, bytes: 4096 + int64(len(raw))}
-	if err := footer.setSchema(meta.Schema); err != nil {
+	if err := footer.setSchema(meta.Schema, own); err != nil {
 		return nil, err
 	}
 	for _, kv := range meta.KeyValueMetadata() {
@@ -136,11 +147,12 @@ func parseFooter(raw []byte, size int64, path string) (footer *Footer, err error
 	if footer.rows != meta.GetNumRows() {
 		return nil, fmt.Errorf("its row groups hold %d rows, the file claims %d", footer.rows, meta.GetNumRows())
 	}
+	footer.addZones(meta, size)
 	footer.pages = make([]atomic.Pointer[[][]pageLocation], len(footer.rowGroups))
 	return footer, nil
 }
 
-func (f *Footer) setSchema(pq *schema.Schema) error {
+func (f *Footer) setSchema(pq *schema.Schema, own bool) error {
 	props := pqarrow.ArrowReadProperties{}
 	manifest, err := pqarrow.NewSchemaManifest(pq, nil, &props)
 	if err != nil {
@@ -162,8 +174,9 @@ func (f *Footer) setSchema(pq *schema.Schema) error {
 			logical:  column.LogicalType(),
 			maxDef:   int(column.MaxDefinitionLevel()),
 			maxRep:   int(column.MaxRepetitionLevel()),
+			sealed:   own,
 		}
-		if leaf.width < 0 || leaf.maxDef > math.MaxUint8 {
+		if leaf.width < 0 || leaf.width > maxValueWidth || leaf.maxDef > math.MaxUint8 {
 			return fmt.Errorf("column %q has values of %d bytes, nested %d deep", leaf.path, leaf.width, leaf.maxDef)
 		}
 		f.leaves = append(f.leaves, leaf)

@@ -16,13 +16,14 @@ const (
 
 // checkFooter checks the shape of serialized file metadata before arrow-go
 // parses it: that it is whole, that what it claims to hold fits in its bytes,
-// and that its schema is not so deep that walking it would exhaust the stack.
-func checkFooter(raw []byte) error {
+// that its schema is not so deep that walking it would exhaust the stack, and
+// that it matches its seal, if it has one.
+func checkFooter(raw []byte) (sealed bool, err error) {
 	r := thriftReader{b: raw}
 	var schemaErr error
 	r.structure(0, func(id int, typ byte) bool {
 		if id != 2 || typ != thriftList {
-			return false
+			return r.seal(id, typ)
 		}
 		n, elem := r.list()
 		if elem != thriftStruct {
@@ -34,13 +35,13 @@ func checkFooter(raw []byte) error {
 	})
 	switch {
 	case r.err != nil:
-		return fmt.Errorf("its footer cannot be parsed: %w", r.err)
+		err = fmt.Errorf("its footer cannot be parsed: %w", r.err)
 	case schemaErr != nil:
-		return schemaErr
+		err = schemaErr
 	case r.structs > 64+len(raw)/minStructBytes:
-		return fmt.Errorf("its footer claims %d structures in %d bytes", r.structs, len(raw))
+		err = fmt.Errorf("its footer claims %d structures in %d bytes", r.structs, len(raw))
 	}
-	return nil
+	return r.sealed, err
 }
 
 // checkSchema walks the flattened schema tree: each element names its number

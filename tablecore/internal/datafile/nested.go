@@ -6,16 +6,12 @@ import (
 )
 
 const (
-	// maxPageEntries bounds the entries of a page where memory is needed for
-	// each, since a run of levels or lengths can claim any number in few bytes.
+	// maxPageEntries bounds the entries of a page of a nested leaf, whose levels
+	// are kept: a run of levels can claim any number in few bytes.
 	maxPageEntries = 1 << 24
 	// maxBatchEntries bounds the entries of one leaf in a batch of several rows.
 	maxBatchEntries = 1 << 22
 )
-
-func errPageEntries(n int) error {
-	return fmt.Errorf("a page of %d values is too large", n)
-}
 
 // nestedLevels holds the levels of a leaf inside lists or structs: those of the
 // open page, and those of the entries read so far.
@@ -36,7 +32,7 @@ func (v *nestedLevels) closePage() {
 // openPage decodes all levels of a page.
 func (v *nestedLevels) openPage(p *page, leaf *leafInfo) error {
 	if p.entries > maxPageEntries {
-		return errPageEntries(p.entries)
+		return fmt.Errorf("a page of %d values is too large", p.entries)
 	}
 	v.next = 0
 	var err error

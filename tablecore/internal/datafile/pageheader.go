@@ -30,6 +30,7 @@ type pageHeader struct {
 	compressed   int
 	crc          uint32
 	hasCRC       bool
+	sealed       bool
 	values       int // entries of a data page, nulls and empty lists included, or dictionary values
 	encoding     int
 
@@ -41,8 +42,12 @@ type pageHeader struct {
 	plainBody          bool // the body is not compressed although the chunk is
 }
 
-// append writes the header of a dictionary page or a v1 data page.
+// longestHeader bounds what append writes.
+const longestHeader = 96
+
+// append writes the header of a dictionary page or a v1 data page, with a seal.
 func (h *pageHeader) append(b []byte) []byte {
+	start := len(b)
 	w := thriftWriter{b: b}
 	w.i32(1, int32(h.kind))
 	w.i32(2, int32(h.uncompressed))
@@ -63,7 +68,7 @@ func (h *pageHeader) append(b []byte) []byte {
 			w.i32(4, encRLE)
 		})
 	}
-	return append(w.b, 0)
+	return sealed(append(w.b, 0), start)
 }
 
 // parsePageHeader reads the header at the start of b and returns its length.
@@ -101,8 +106,9 @@ func parsePageHeader(b []byte) (pageHeader, int, error) {
 			h.parseDataV2(&r, number)
 			return true
 		}
-		return false
+		return r.seal(id, typ)
 	})
+	h.sealed = r.sealed
 	if r.err != nil {
 		return h, 0, r.err
 	}

@@ -53,7 +53,7 @@ func (f *Footer) pageLocations(src exactSource, group int) ([][]pageLocation, er
 				continue
 			}
 			at := chunk.indexStart - start
-			pages, err := parseOffsetIndex(raw[at:at+int64(chunk.indexLength)], chunk, f.rowGroups[group].Rows)
+			pages, err := parseOffsetIndex(raw[at:at+int64(chunk.indexLength)], chunk, f.rowGroups[group].Rows, f.leaves[leaf].sealed)
 			if err != nil {
 				return nil, fmt.Errorf("column %q: %w", f.leaves[leaf].path, err)
 			}
@@ -73,13 +73,14 @@ func (f *Footer) indexBytes(group int) int64 {
 }
 
 // parseOffsetIndex reads an OffsetIndex structure and checks that its pages
-// follow each other inside the chunk and cover its rows.
-func parseOffsetIndex(raw []byte, chunk *chunkInfo, rows int64) ([]pageLocation, error) {
+// follow each other inside the chunk and cover its rows. sealed says that it
+// must have a seal.
+func parseOffsetIndex(raw []byte, chunk *chunkInfo, rows int64, sealed bool) ([]pageLocation, error) {
 	r := thriftReader{b: raw}
 	var pages []pageLocation
 	r.structure(0, func(id int, typ byte) bool {
 		if id != 1 || typ != thriftList {
-			return false
+			return r.seal(id, typ)
 		}
 		n, elem := r.list()
 		if elem != thriftStruct {
@@ -95,6 +96,9 @@ func parseOffsetIndex(raw []byte, chunk *chunkInfo, rows int64) ([]pageLocation,
 		}
 		return true
 	})
+	if r.err == nil && sealed && !r.sealed {
+		r.err = errUnsealed
+	}
 	if r.err != nil {
 		return nil, fmt.Errorf("its offset index cannot be parsed: %w", r.err)
 	}

@@ -14,7 +14,7 @@ import (
 
 const (
 	readAhead      = 512 << 10 // read at once where more pages are wanted
-	headerGuess    = 64        // bytes of most page headers
+	headerGuess    = longestHeader
 	maxPageHeader  = 1 << 20
 	maxKeptScratch = 4 << 20
 )
@@ -113,6 +113,9 @@ func (c *pageCursor) header() (pageHeader, error) {
 		h, n, err := parsePageHeader(view)
 		if errors.Is(err, errThriftShort) && len(view) == guess && guess < maxPageHeader {
 			continue
+		}
+		if err == nil && c.leaf.sealed && !h.sealed {
+			err = errUnsealed
 		}
 		if err != nil {
 			return h, err

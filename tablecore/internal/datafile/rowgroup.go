@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
@@ -55,7 +56,7 @@ func newColumn(field arrow.Field, descrs []*schema.Column, c Compression) (colum
 }
 
 // encode encodes the column's arrays of one row group.
-func (c *column) encode(arrays []arrow.Array, rows int, s *scratch) (err error) {
+func (c *column) encode(arrays []arrow.Array, rows int, mem memory.Allocator, s *scratch) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("encoding failed: %v", p)
@@ -68,7 +69,7 @@ func (c *column) encode(arrays []arrow.Array, rows int, s *scratch) (err error) 
 		in := leafInput{arrays: arrays, rows: rows, nullable: c.field.Nullable}
 		return c.leaves[0].encode(&in, s)
 	}
-	inputs, release, err := shred(c.field, arrays, rows)
+	inputs, release, err := shred(c.field, arrays, rows, mem)
 	defer release()
 	if err != nil {
 		return err
@@ -91,13 +92,13 @@ func (l *leafColumn) encode(in *leafInput, s *scratch) (err error) {
 
 // encodeColumns encodes all columns of a row group, on several goroutines
 // where it is large.
-func encodeColumns(columns []column, batches []arrow.RecordBatch, rows int, scratches []scratch) error {
+func encodeColumns(columns []column, batches []arrow.RecordBatch, rows int, mem memory.Allocator, scratches []scratch) error {
 	work := func(i int, s *scratch) error {
 		arrays := make([]arrow.Array, 0, len(batches))
 		for _, b := range batches {
 			arrays = append(arrays, b.Column(i))
 		}
-		return columns[i].encode(arrays, rows, s)
+		return columns[i].encode(arrays, rows, mem, s)
 	}
 	if len(columns) == 1 || rows*len(columns) < parallelFromValue {
 		for i := range columns {
@@ -157,12 +158,25 @@ func (l *leafColumn) describe(meta *metadata.ColumnChunkMetaDataBuilder, at int6
 	if err := meta.Finish(info, c.dictionary > 0, false, encodings); err != nil {
 		return pageIndexes{}, err
 	}
-	if c.codec == compress.Codecs.Uncompressed {
-		meta.Contents().MetaData.Codec = 0 // the first page may have turned its codec off
-	}
+	// arrow-go knows codecs and encodings by the columns' dotted paths, which a
+	// column "a.b" shares with a child b of a struct a, and before the first
+	// page has chosen: the chunk says what it really has.
+	md := meta.Contents().MetaData
+	setNumber(&md.Codec, int(c.codec))
+	setNumbers(&md.Encodings, c.encodings()...)
 	l.stats.SetNullCount(c.nulls)
 	meta.SetStats(l.stats)
 	return l.pageIndexes(at)
+}
+
+// setNumber and setNumbers set fields whose types arrow-go does not export.
+func setNumber[T ~int64](field *T, v int) { *field = T(v) }
+
+func setNumbers[T ~int64](field *[]T, values ...int) {
+	*field = make([]T, len(values))
+	for i, v := range values {
+		(*field)[i] = T(v)
+	}
 }
 
 func (l *leafColumn) pageIndexes(at int64) (pageIndexes, error) {

@@ -59,21 +59,12 @@ func newRows(f *File, req ReadRequest, ranges []RowRange) (rows *Rows, err error
 		}
 		rows.columns = append(rows.columns, column)
 	}
-	rows.batchRows = max(1, min(int64(req.BatchRows), DefaultBatchBytes/rowWidth(req.Fields)))
-	return rows, nil
-}
-
-// rowWidth returns the bytes that a row's values of fixed length take.
-func rowWidth(fields []arrow.Field) int64 {
 	width := int64(1)
-	for _, f := range fields {
-		if fixed, ok := f.Type.(arrow.FixedWidthDataType); ok {
-			width += int64(fixed.BitWidth()+7) / 8
-		} else {
-			width += 8
-		}
+	for _, l := range rows.leaves {
+		width += int64(max(8, l.info.width))
 	}
-	return width
+	rows.batchRows = max(1, min(int64(req.BatchRows), DefaultBatchBytes/width))
+	return rows, nil
 }
 
 // Schema returns the schema of every batch: the fields asked for.
@@ -159,21 +150,26 @@ func (r *Rows) shrink(n int64) {
 	r.batchRows = max(1, n/4)
 	for _, l := range r.leaves {
 		l.reset()
+		l.group = -1 // the leaf stands inside a run that was read in part
 	}
 }
 
 // readPieces makes every leaf read the rows of pieces.
 func (r *Rows) readPieces(pieces []RowRange) error {
-	last := pieces[len(pieces)-1].End
 	total := 0
 	for _, p := range pieces {
 		total += int(p.End - p.Start)
 	}
+	goesOn := r.aheadOf(pieces[len(pieces)-1].End)
 	r.countGroups(pieces)
 	for _, l := range r.leaves {
 		l.values.reserve(total)
-		for _, p := range pieces {
-			if err := r.readPiece(l, p, last); err != nil {
+		for i, p := range pieces {
+			ahead := p.End
+			if i == len(pieces)-1 {
+				ahead = goesOn
+			}
+			if err := r.readPiece(l, p, ahead); err != nil {
 				return fmt.Errorf("column %q: %w", l.info.path, err)
 			}
 		}
@@ -182,8 +178,8 @@ func (r *Rows) readPieces(pieces []RowRange) error {
 }
 
 // readPiece makes a leaf read a range of rows, which may span row groups. Rows
-// up to last may be read ahead.
-func (r *Rows) readPiece(l *leafReader, p RowRange, last int64) error {
+// up to ahead will be wanted later.
+func (r *Rows) readPiece(l *leafReader, p RowRange, ahead int64) error {
 	groups := r.file.footer.rowGroups
 	for i := r.groupOf(p.Start); p.Start < p.End; i++ {
 		g := groups[i]
@@ -191,8 +187,8 @@ func (r *Rows) readPiece(l *leafReader, p RowRange, last int64) error {
 			continue
 		}
 		end := min(p.End, g.FirstRow+g.Rows)
-		ahead := min(r.aheadOf(last), g.FirstRow+g.Rows)
-		if err := l.seek(i, p.Start-g.FirstRow, ahead-g.FirstRow); err != nil {
+		limit := min(ahead, g.FirstRow+g.Rows)
+		if err := l.seek(i, p.Start-g.FirstRow, limit-g.FirstRow); err != nil {
 			return err
 		}
 		if err := l.read(int(end - p.Start)); err != nil {

@@ -92,7 +92,7 @@ type shredder struct {
 
 // shred returns the inputs of a nested column's leaves. The function it
 // returns frees them and must be called in any case.
-func shred(field arrow.Field, arrays []arrow.Array, rows int) (inputs []leafInput, release func(), err error) {
+func shred(field arrow.Field, arrays []arrow.Array, rows int, mem memory.Allocator) (inputs []leafInput, release func(), err error) {
 	n := len(leafTypes(field.Type, nil))
 	inputs = make([]leafInput, n)
 	release = func() {
@@ -112,7 +112,7 @@ func shred(field arrow.Field, arrays []arrow.Array, rows int) (inputs []leafInpu
 				return inputs, release, err
 			}
 		}
-		if err := s.collect(leafArrays(arr, nil), inputs); err != nil {
+		if err := s.collect(leafArrays(arr, nil), inputs, mem); err != nil {
 			return inputs, release, err
 		}
 	}
@@ -199,19 +199,26 @@ func leafArrays(arr arrow.Array, to []arrow.Array) []arrow.Array {
 }
 
 // collect appends the entries of one array to the inputs.
-func (s *shredder) collect(leaves []arrow.Array, inputs []leafInput) error {
-	ctx := compute.WithAllocator(context.Background(), memory.DefaultAllocator)
+func (s *shredder) collect(leaves []arrow.Array, inputs []leafInput, mem memory.Allocator) error {
 	for i := range inputs {
 		in := &inputs[i]
 		in.levels.defs = append(in.levels.defs, s.defs[i]...)
 		in.levels.reps = append(in.levels.reps, s.reps[i]...)
-		slots := array.NewInt64Builder(memory.DefaultAllocator)
-		slots.AppendValues(s.taken[i], nil)
-		taken, err := compute.TakeArray(ctx, leaves[i], slots.NewArray())
+		taken, err := take(leaves[i], s.taken[i], mem)
 		if err != nil {
 			return err
 		}
 		in.arrays = append(in.arrays, taken)
 	}
 	return nil
+}
+
+// take returns the slots of an array one after another.
+func take(arr arrow.Array, slots []int64, mem memory.Allocator) (arrow.Array, error) {
+	b := array.NewInt64Builder(mem)
+	defer b.Release()
+	b.AppendValues(slots, nil)
+	indices := b.NewArray()
+	defer indices.Release()
+	return compute.TakeArray(compute.WithAllocator(context.Background(), mem), arr, indices)
 }

@@ -34,6 +34,7 @@ type thriftReader struct {
 	b       []byte
 	pos     int
 	structs int // structures begun so far
+	sealed  bool
 	err     error
 }
 

@@ -41,7 +41,7 @@ type valueDecoder interface {
 var errBatchFull = errors.New("the values of a batch are too long")
 
 // newValueDecoder returns the decoder for a leaf. limit bounds the bytes of
-// strings that one array may hold.
+// values of varying or unusual length that one array may hold.
 func newValueDecoder(leaf *leafInfo, mem memory.Allocator, limit int64) (valueDecoder, error) {
 	switch leaf.physical {
 	case parquet.Types.Boolean:
@@ -55,7 +55,7 @@ func newValueDecoder(leaf *leafInfo, mem memory.Allocator, limit int64) (valueDe
 	case parquet.Types.Double:
 		return newFixedDecoder[uint64](arrow.PrimitiveTypes.Float64, mem), nil
 	case parquet.Types.Int96, parquet.Types.FixedLenByteArray:
-		return &blobDecoder{width: leaf.width, mem: mem}, nil
+		return &blobDecoder{width: leaf.width, mem: mem, limit: limit}, nil
 	case parquet.Types.ByteArray:
 		return &bytesDecoder{mem: mem, limit: limit}, nil
 	}

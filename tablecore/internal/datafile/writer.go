@@ -96,7 +96,7 @@ func (w *Writer) plan() (err error) {
 		}
 	}()
 	arrowProps := pqarrow.NewArrowWriterProperties()
-	pq, err := pqarrow.ToParquet(w.schema, writerProperties(nil, w.opts.Compression), arrowProps)
+	pq, err := pqarrow.ToParquet(w.schema, writerProperties(), arrowProps)
 	if err != nil {
 		return err
 	}
@@ -114,29 +114,16 @@ func (w *Writer) plan() (err error) {
 		}
 		w.columns = append(w.columns, column)
 	}
-	w.meta = metadata.NewFileMetadataBuilder(pq, writerProperties(w.columns, w.opts.Compression), nil)
+	w.meta = metadata.NewFileMetadataBuilder(pq, writerProperties(), nil)
 	return nil
 }
 
 // createdBy names the writer in every file, in the form Parquet asks for.
-const createdBy = "contrail version 0.1.0"
+const createdBy = "contrail version 0.1.0 (build sealed)"
 
-// writerProperties tells arrow-go, which writes the footer, how the columns
-// are encoded when they have no dictionary.
-func writerProperties(columns []column, c Compression) *parquet.WriterProperties {
-	props := []parquet.WriterProperty{
-		parquet.WithCreatedBy(createdBy),
-		parquet.WithVersion(parquet.V2_LATEST),
-		parquet.WithCompression(c.codec(false)),
-	}
-	for _, column := range columns {
-		for i := range column.leaves {
-			leaf := &column.leaves[i]
-			path := leaf.descr.ColumnPath()
-			props = append(props, parquet.WithEncodingPath(path, leaf.encoder.plainEncoding()), parquet.WithCompressionPath(path, leaf.codec))
-		}
-	}
-	return parquet.NewWriterProperties(props...)
+// writerProperties are what arrow-go needs to know to write a footer.
+func writerProperties() *parquet.WriterProperties {
+	return parquet.NewWriterProperties(parquet.WithCreatedBy(createdBy), parquet.WithVersion(parquet.V2_LATEST))
 }
 
 // Write appends the rows of batch, whose columns must be those of the schema
@@ -198,7 +185,7 @@ func (w *Writer) EndRowGroup() error {
 	if len(w.indexes) == math.MaxInt16 {
 		return w.fail(errors.New("a file cannot have more than 32767 row groups"))
 	}
-	if err := encodeColumns(w.columns, w.pending, int(w.pendingRows), w.scratches); err != nil {
+	if err := encodeColumns(w.columns, w.pending, int(w.pendingRows), w.opts.Mem, w.scratches); err != nil {
 		return w.fail(err)
 	}
 	if err := w.writeRowGroup(); err != nil {
@@ -313,15 +300,15 @@ func (w *Writer) writeFooter() error {
 	if _, err := meta.WriteTo(&footer, nil); err != nil {
 		return err
 	}
-	size := w.sink.n + int64(footer.Len()) + tailBytes
-	read, err := parseFooter(footer.Bytes(), size, "")
+	raw := sealed(footer.Bytes(), 0)
+	read, err := parseFooter(raw, w.sink.n+int64(len(raw))+tailBytes, "")
 	if err != nil {
 		return err
 	}
 	if read.rows != w.rows || len(read.rowGroups) != len(w.indexes) {
 		return fmt.Errorf("%d rows were written in %d row groups, the footer says %d in %d", w.rows, len(w.indexes), read.rows, len(read.rowGroups))
 	}
-	tail := binary.LittleEndian.AppendUint32(footer.Bytes(), uint32(footer.Len()))
+	tail := binary.LittleEndian.AppendUint32(raw, uint32(len(raw)))
 	_, err = w.sink.Write(append(tail, magic...))
 	return err
 }
@@ -330,23 +317,29 @@ func (w *Writer) writeFooter() error {
 func (w *Writer) writePageIndex() error {
 	at := metadata.PageIndexLocation{ColIndexLocation: map[uint64][]*metadata.IndexLocation{}, OffsetIndexLocation: map[uint64][]*metadata.IndexLocation{}}
 	kinds := []struct {
-		write func(pageIndexes) (int, error)
+		write func(pageIndexes, *bytes.Buffer) (int, error)
 		to    map[uint64][]*metadata.IndexLocation
 	}{
-		{func(x pageIndexes) (int, error) { return x.column.WriteTo(&w.sink, nil) }, at.ColIndexLocation},
-		{func(x pageIndexes) (int, error) { return x.offset.WriteTo(&w.sink, nil) }, at.OffsetIndexLocation},
+		{func(x pageIndexes, to *bytes.Buffer) (int, error) { return x.column.WriteTo(to, nil) }, at.ColIndexLocation},
+		{func(x pageIndexes, to *bytes.Buffer) (int, error) { return x.offset.WriteTo(to, nil) }, at.OffsetIndexLocation},
 	}
+	var index bytes.Buffer
 	for _, kind := range kinds {
 		for g, leaves := range w.indexes {
 			locations := make([]*metadata.IndexLocation, len(leaves))
 			for i, x := range leaves {
-				start := w.sink.n
-				n, err := kind.write(x)
+				index.Reset()
+				n, err := kind.write(x, &index)
 				if err != nil {
 					return err
 				}
-				if n > 0 {
-					locations[i] = &metadata.IndexLocation{Offset: start, Length: int32(n)}
+				if n == 0 {
+					continue
+				}
+				raw := sealed(index.Bytes(), 0)
+				locations[i] = &metadata.IndexLocation{Offset: w.sink.n, Length: int32(len(raw))}
+				if _, err := w.sink.Write(raw); err != nil {
+					return err
 				}
 			}
 			kind.to[uint64(g)] = locations

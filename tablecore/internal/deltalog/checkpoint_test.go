@@ -80,15 +80,15 @@ func sameState(t *testing.T, got, want *State) {
 			t.Errorf("file %d = %+v, want %+v", i, gotFiles[i], a)
 		}
 	}
-	wantRemoves := maps.Collect(want.removes.all())
-	for key, r := range got.removes.all() {
+	wantRemoves := maps.Collect(want.removes.All())
+	for key, r := range got.removes.All() {
 		r, want := *r, *wantRemoves[key]
 		want.DataChange = false
 		if !reflect.DeepEqual(r, want) {
 			t.Errorf("remove %+v, want %+v", r, want)
 		}
 	}
-	if got.NumRemoves() != want.NumRemoves() || !reflect.DeepEqual(maps.Collect(got.txns.all()), maps.Collect(want.txns.all())) || !reflect.DeepEqual(got.Domains(), want.Domains()) {
+	if got.NumRemoves() != want.NumRemoves() || !reflect.DeepEqual(maps.Collect(got.txns.All()), maps.Collect(want.txns.All())) || !reflect.DeepEqual(got.Domains(), want.Domains()) {
 		t.Errorf("removes, txns or domains differ")
 	}
 	gotTime, ok1 := got.Timestamp()

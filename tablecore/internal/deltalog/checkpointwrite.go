@@ -108,7 +108,7 @@ func (l *Log) writeHint(ctx context.Context, s *State, ref CheckpointRef) error 
 
 // numActions is the number of rows of a checkpoint of s.
 func (s *State) numActions() int {
-	return 2 + s.txns.len() + s.domains.len() + s.removes.len() + s.files.len()
+	return 2 + s.txns.Len() + s.domains.Len() + s.removes.Len() + s.files.Len()
 }
 
 // encodeCheckpoint returns the checkpoint's bytes, read back once to be sure
@@ -133,7 +133,7 @@ func (l *Log) encodeCheckpoint(ctx context.Context, s *State) ([]byte, error) {
 		return nil, fmt.Errorf("reading back: %w", err)
 	}
 	if written.Rows != int64(s.numActions()) || len(back.Adds) != s.NumFiles() || len(back.Removes) != s.NumRemoves() ||
-		len(back.Txns) != s.NumTxns() || len(back.Domains) != s.domains.len() || back.Protocol == nil || back.Metadata == nil {
+		len(back.Txns) != s.NumTxns() || len(back.Domains) != s.domains.Len() || back.Protocol == nil || back.Metadata == nil {
 		return nil, errors.New("reading back gave other actions than were written")
 	}
 	return out.Bytes(), nil
@@ -163,7 +163,7 @@ func (b *checkpointBuilder) state(s *State) error {
 			err = b.row("domainMetadata", func(r *rowBuilder) { r.domain(d) })
 		}
 	}
-	txns := maps.Collect(s.txns.all())
+	txns := maps.Collect(s.txns.All())
 	for _, app := range slices.Sorted(maps.Keys(txns)) {
 		if err == nil {
 			err = b.row("txn", func(r *rowBuilder) { r.txn(txns[app]) })

@@ -28,12 +28,21 @@ func ParseCommit(version int64, data []byte) (*Commit, error) {
 	if len(data) > MaxCommitBytes {
 		return nil, &tableerr.Corrupt{Path: path, Msg: fmt.Sprintf("longer than %d bytes", MaxCommitBytes)}
 	}
+	if len(data) == 0 {
+		return nil, &tableerr.Corrupt{Path: path, Msg: "it is empty"}
+	}
+	if err := verify(data); err != nil {
+		return nil, &tableerr.Corrupt{Path: path, Msg: err.Error()}
+	}
 	for line := 1; len(data) > 0; line++ {
 		var text []byte
 		text, data, _ = bytes.Cut(data, []byte{'\n'})
 		if err := c.parseLine(text); err != nil {
 			return nil, &tableerr.Corrupt{Path: path, Msg: fmt.Sprintf("line %d: %v", line, err), Cause: err}
 		}
+	}
+	if c.Info != nil {
+		delete(c.Info.Extra, checksumKey)
 	}
 	c.reconcile()
 	return c, nil

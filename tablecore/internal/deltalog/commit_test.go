@@ -108,6 +108,7 @@ func TestEncodeCommitRefuses(t *testing.T) {
 		"remove":         {Removes: []*Remove{{}}},
 		"extra":          {Info: &CommitInfo{Extra: map[string]json.RawMessage{"x": json.RawMessage(`{`)}}},
 		"extra UTF-8":    {Info: &CommitInfo{Extra: map[string]json.RawMessage{"x": json.RawMessage("\"\xff\"")}}},
+		"nothing":        {},
 		"line too long":  {Metadata: &Metadata{SchemaString: strings.Repeat("x", MaxLineBytes)}},
 		"domain, UTF-8 ": {Domains: []*DomainMetadata{{Domain: "d\xc0"}}},
 	} {
@@ -202,6 +203,9 @@ func FuzzParseCommit(f *testing.F) {
 			return
 		}
 		first, err := EncodeCommit(c)
+		if errors.Is(err, errNoAction) {
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,12 +13,16 @@ import (
 
 // EncodeCommit returns the bytes of a commit file: commitInfo first, then
 // protocol, metaData, domainMetadata, txn, remove and add. Equal commits give
-// equal bytes. It refuses what ParseCommit would refuse or change: text that
-// is not valid UTF-8, an action that names no file, and lines over the limit.
+// equal bytes. With a commitInfo they carry a checksum. It refuses what
+// ParseCommit would refuse or change: text that is not valid UTF-8, an action
+// that names no file, lines over the limit, and a commit without any action.
 func EncodeCommit(c *Commit) ([]byte, error) {
 	w := &jsonWriter{}
 	if c.Info != nil {
-		w.action("commitInfo", c.Info.encode)
+		w.action("commitInfo", func(w *jsonWriter) {
+			c.Info.encode(w)
+			w.text(checksumKey, string(checksumZeros))
+		})
 	}
 	if c.Protocol != nil {
 		w.action("protocol", c.Protocol.encode)
@@ -43,9 +47,13 @@ func EncodeCommit(c *Commit) ([]byte, error) {
 	if len(w.out) > MaxCommitBytes {
 		w.fail(fmt.Errorf("longer than %d bytes", MaxCommitBytes))
 	}
+	if len(w.out) == 0 {
+		w.fail(errNoAction)
+	}
 	if w.err != nil {
 		return nil, fmt.Errorf("encoding a commit: %w", w.err)
 	}
+	seal(w.out)
 	return w.out, nil
 }
 
@@ -60,6 +68,7 @@ func (i *CommitInfo) encode(w *jsonWriter) {
 		"timestamp": i.Timestamp != nil, "inCommitTimestamp": i.InCommitTimestamp != nil,
 		"operation": i.Operation != "", "engineInfo": i.EngineInfo != "",
 		"operationParameters": i.OperationParameters != nil, "operationMetrics": i.OperationMetrics != nil,
+		checksumKey: true, // that of this file is written behind the others
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.Extra)) {
 		if known[name] {
@@ -268,6 +277,9 @@ func (w *jsonWriter) partitionValues(values map[string]string) {
 	}
 	w.out = append(w.out, '}')
 }
+
+// errNoAction says that a commit would be an empty file, which is damage.
+var errNoAction = errors.New("it has no action")
 
 var errText = errors.New("text is not valid UTF-8")
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"contrail/tablecore/internal/pmap"
 )
 
 // Expiry says what a state may forget. The zero value forgets nothing.
@@ -11,30 +13,32 @@ type Expiry struct {
 	// RemovesBefore forgets the tombstones of files that were removed before
 	// that time, in ms since the epoch.
 	RemovesBefore int64
+	// TxnPrefix limits what follows to the txn actions whose application begins
+	// with it: how long others are kept is for their writers to say.
+	TxnPrefix string
 	// TxnsBefore forgets the txn actions that were updated before that time, in
 	// ms since the epoch; those without a time stay.
 	TxnsBefore int64
-	// TxnPrefix and MaxTxns, where positive, forget all but the newest (highest
-	// version) of the txn actions whose application begins with the prefix.
-	TxnPrefix string
-	MaxTxns   int
+	// MaxTxns, where positive, forgets all but the newest (highest version).
+	MaxTxns int
 }
 
 // Expire returns s without what e says may be forgotten. It looks at every
 // tombstone and txn, so it belongs beside a checkpoint, not a commit.
 func (s *State) Expire(e Expiry) *State {
-	next, o := *s, &owner{}
-	for key, r := range s.removes.all() {
+	next, o := *s, &pmap.Owner{}
+	for key, r := range s.removes.All() {
 		if r.DeletionTimestamp < e.RemovesBefore {
-			next.removes.remove(o, key)
+			next.removes.Remove(o, key)
 		}
 	}
 	var counted []*Txn
-	for key, t := range s.txns.all() {
+	for key, t := range s.txns.All() {
 		switch {
+		case !strings.HasPrefix(key, e.TxnPrefix):
 		case t.LastUpdated != nil && *t.LastUpdated < e.TxnsBefore:
-			next.txns.remove(o, key)
-		case e.MaxTxns > 0 && strings.HasPrefix(key, e.TxnPrefix):
+			next.txns.Remove(o, key)
+		case e.MaxTxns > 0:
 			counted = append(counted, t)
 		}
 	}
@@ -43,7 +47,19 @@ func (s *State) Expire(e Expiry) *State {
 			return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(a.AppID, b.AppID))
 		})
 		for _, t := range counted[e.MaxTxns:] {
-			next.txns.remove(o, t.AppID)
+			next.txns.Remove(o, t.AppID)
+		}
+	}
+	return &next
+}
+
+// Forget returns s without the given txn actions. One that was written again
+// since, or is gone already, is let be. It costs what it forgets.
+func (s *State) Forget(txns []*Txn) *State {
+	next, o := *s, &pmap.Owner{}
+	for _, t := range txns {
+		if s.Txn(t.AppID) == t {
+			next.txns.Remove(o, t.AppID)
 		}
 	}
 	return &next

@@ -344,3 +344,29 @@ func FuzzParseHint(f *testing.F) {
 		}
 	})
 }
+
+// TestCheckProperties makes sure that a table's properties are judged before
+// its features, when it is loaded and when it has changed.
+func TestCheckProperties(t *testing.T) {
+	ctx, store := context.Background(), memstore.New()
+	odd := errors.New("a newer format")
+	log := New(store, Options{CheckProperties: func(c map[string]string) error {
+		if c["odd"] != "" {
+			return odd
+		}
+		return nil
+	}})
+	s := tableLog(t, store, 0)
+	metadata := *s.Metadata()
+	metadata.Configuration = map[string]string{"odd": "yes"}
+	writeNext(t, New(store, Options{}), s, &Commit{Info: &CommitInfo{}, Metadata: &metadata, Protocol: &Protocol{MinReaderVersion: 9, MinWriterVersion: 9}})
+	if _, _, err := log.Refresh(ctx, s); !errors.Is(err, odd) {
+		t.Errorf("refresh: %v", err)
+	}
+	if _, err := log.LoadLatest(ctx); !errors.Is(err, odd) {
+		t.Errorf("load: %v", err)
+	}
+	if _, err := log.LoadAt(ctx, 0); err != nil {
+		t.Errorf("the version before: %v", err)
+	}
+}

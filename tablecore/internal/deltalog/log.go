@@ -17,6 +17,11 @@ type Options struct {
 	// AllowExternalPaths takes tables whose live files lie outside the table's
 	// directory. Without it they are *tableerr.Unsupported.
 	AllowExternalPaths bool
+	// CheckProperties, when set, judges a table by its properties before the
+	// features it uses are looked at: a newer format may need newer features,
+	// and it is the format that tells a user what to do. Its error is passed on
+	// as it is.
+	CheckProperties func(configuration map[string]string) error
 	// Allocator is where checkpoints are decoded and encoded.
 	Allocator memory.Allocator
 }
@@ -148,6 +153,11 @@ func (l *Log) WithdrawCommit(ctx context.Context, version int64, data []byte) er
 
 // accept refuses states that this software must not read.
 func (l *Log) accept(s *State) error {
+	if check := l.opts.CheckProperties; check != nil {
+		if err := check(s.metadata.Configuration); err != nil {
+			return err
+		}
+	}
 	if err := s.CheckReadable(); err != nil {
 		return err
 	}

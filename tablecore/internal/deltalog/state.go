@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"contrail/tablecore/internal/pmap"
 	"contrail/tablecore/tableerr"
 )
 
@@ -19,10 +20,10 @@ type State struct {
 	metadata *Metadata
 	marks    schemaMarks // of the metadata's schema
 
-	files   pmap[liveFile] // by logical file
-	removes pmap[*Remove]
-	txns    pmap[*Txn]
-	domains pmap[*DomainMetadata]
+	files   pmap.Map[liveFile] // by logical file
+	removes pmap.Map[*Remove]
+	txns    pmap.Map[*Txn]
+	domains pmap.Map[*DomainMetadata]
 
 	nextSeq    uint64 // position of the next file in log order
 	bytes      uint64 // of the live files, modulo 2^64
@@ -79,7 +80,7 @@ func (s *State) Apply(c *Commit) (*State, error) {
 
 // merge changes s, which nobody else holds yet, by a commit's actions.
 func (s *State) merge(c *Commit) {
-	o := &owner{}
+	o := &pmap.Owner{}
 	if c.Protocol != nil {
 		s.protocol = c.Protocol
 	}
@@ -88,13 +89,13 @@ func (s *State) merge(c *Commit) {
 		s.marks = marksOf(c.Metadata.SchemaString)
 	}
 	for _, t := range c.Txns {
-		s.txns.set(o, t.AppID, t)
+		s.txns.Set(o, t.AppID, t)
 	}
 	for _, d := range c.Domains {
 		if d.Removed {
-			s.domains.remove(o, d.Domain)
+			s.domains.Remove(o, d.Domain)
 		} else {
-			s.domains.set(o, d.Domain, d)
+			s.domains.Set(o, d.Domain, d)
 		}
 	}
 	for _, r := range c.Removes {
@@ -104,7 +105,7 @@ func (s *State) merge(c *Commit) {
 			r.settle()
 		}
 		s.drop(o, r.key())
-		s.removes.set(o, r.key(), r)
+		s.removes.Set(o, r.key(), r)
 	}
 	for _, a := range c.Adds {
 		if a.file == "" {
@@ -116,23 +117,23 @@ func (s *State) merge(c *Commit) {
 	}
 }
 
-func (s *State) put(o *owner, a *Add) {
+func (s *State) put(o *pmap.Owner, a *Add) {
 	key, seq := a.key(), s.nextSeq
-	if old, live := s.files.get(key); live {
+	if old, live := s.files.Get(key); live {
 		seq = old.seq // a file that is added again keeps its place
 		s.count(old.add, -1)
 	} else {
 		s.nextSeq++
 	}
 	s.count(a, 1)
-	s.files.set(o, key, liveFile{seq, a})
-	s.removes.remove(o, key)
+	s.files.Set(o, key, liveFile{seq, a})
+	s.removes.Remove(o, key)
 }
 
-func (s *State) drop(o *owner, key string) {
-	if old, live := s.files.get(key); live {
+func (s *State) drop(o *pmap.Owner, key string) {
+	if old, live := s.files.Get(key); live {
 		s.count(old.add, -1)
-		s.files.remove(o, key)
+		s.files.Remove(o, key)
 	}
 }
 
@@ -177,7 +178,7 @@ func (s *State) NextTimestamp(now int64) int64 {
 }
 
 // NumFiles returns the number of live files.
-func (s *State) NumFiles() int { return s.files.len() }
+func (s *State) NumFiles() int { return s.files.Len() }
 
 // Bytes returns the length of the live files together, as the log has it.
 func (s *State) Bytes() int64 { return int64(min(s.bytes, math.MaxInt64)) }
@@ -185,8 +186,8 @@ func (s *State) Bytes() int64 { return int64(min(s.bytes, math.MaxInt64)) }
 // Files returns the live files in log order: by the commit that first added
 // them, and inside a commit as it lists them. It sorts, in O(n log n).
 func (s *State) Files() []*Add {
-	live := make([]liveFile, 0, s.files.len())
-	for _, f := range s.files.all() {
+	live := make([]liveFile, 0, s.files.Len())
+	for _, f := range s.files.All() {
 		live = append(live, f)
 	}
 	slices.SortFunc(live, func(a, b liveFile) int { return cmp.Compare(a.seq, b.seq) })
@@ -199,17 +200,17 @@ func (s *State) Files() []*Add {
 
 // File returns the live file with a decoded path (Add.File), or nil.
 func (s *State) File(file string) *Add {
-	f, _ := s.files.get(file)
+	f, _ := s.files.Get(file)
 	return f.add
 }
 
 // NumRemoves returns the number of tombstones.
-func (s *State) NumRemoves() int { return s.removes.len() }
+func (s *State) NumRemoves() int { return s.removes.Len() }
 
 // Removes yields the tombstones in no particular order.
 func (s *State) Removes() iter.Seq[*Remove] {
 	return func(yield func(*Remove) bool) {
-		for _, r := range s.removes.all() {
+		for _, r := range s.removes.All() {
 			if !yield(r) {
 				return
 			}
@@ -219,18 +220,18 @@ func (s *State) Removes() iter.Seq[*Remove] {
 
 // Txn returns the newest txn action of an application, or nil.
 func (s *State) Txn(appID string) *Txn {
-	t, _ := s.txns.get(appID)
+	t, _ := s.txns.Get(appID)
 	return t
 }
 
 // NumTxns returns the number of applications with a txn action.
-func (s *State) NumTxns() int { return s.txns.len() }
+func (s *State) NumTxns() int { return s.txns.Len() }
 
 // Txns yields the newest txn action of each application in no particular
 // order.
 func (s *State) Txns() iter.Seq[*Txn] {
 	return func(yield func(*Txn) bool) {
-		for _, t := range s.txns.all() {
+		for _, t := range s.txns.All() {
 			if !yield(t) {
 				return
 			}
@@ -240,13 +241,13 @@ func (s *State) Txns() iter.Seq[*Txn] {
 
 // Domain returns the metadata of a domain that was not removed, or nil.
 func (s *State) Domain(name string) *DomainMetadata {
-	d, _ := s.domains.get(name)
+	d, _ := s.domains.Get(name)
 	return d
 }
 
 // Domains returns all domains by name.
 func (s *State) Domains() []*DomainMetadata {
-	byName := maps.Collect(s.domains.all())
+	byName := maps.Collect(s.domains.All())
 	out := make([]*DomainMetadata, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		out = append(out, byName[name])

@@ -196,8 +196,14 @@ func TestExpire(t *testing.T) {
 		t.Error("the zero value forgets something")
 	}
 	e := s.Expire(Expiry{RemovesBefore: 20, TxnsBefore: 102, TxnPrefix: "contrail/", MaxTxns: 3})
-	if e.NumRemoves() != 1 || e.NumTxns() != 4 || e.Txn("spark") == nil || e.Txn("contrail/7") == nil || e.Txn("contrail/6") != nil || e.Txn("old") != nil {
+	if e.NumRemoves() != 1 || e.NumTxns() != 5 || e.Txn("spark") == nil || e.Txn("contrail/7") == nil || e.Txn("contrail/6") != nil || e.Txn("old") == nil {
 		t.Errorf("%d removes, %d txns", e.NumRemoves(), e.NumTxns())
+	}
+	again := *s.Txn("contrail/8")
+	newer := apply(t, s, &Commit{Txns: []*Txn{&again}})
+	forgot := newer.Forget([]*Txn{s.Txn("contrail/7"), s.Txn("contrail/8"), {AppID: "nobody"}})
+	if forgot.NumTxns() != 11 || forgot.Txn("contrail/7") != nil || forgot.Txn("contrail/8") != &again || newer.Txn("contrail/7") == nil {
+		t.Errorf("forgetting two left %d txns", forgot.NumTxns())
 	}
 	if s.NumRemoves() != 3 || s.NumTxns() != 12 {
 		t.Error("the state itself was changed")

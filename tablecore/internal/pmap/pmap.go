@@ -1,4 +1,6 @@
-package deltalog
+// Package pmap holds a persistent map from strings, which an immutable state
+// can afford to keep: an edit costs the path it touches, not the map.
+package pmap
 
 import (
 	"hash/maphash"
@@ -6,7 +8,7 @@ import (
 	"math/bits"
 )
 
-// pmap is a persistent map from strings: an edit gives a new map that shares
+// Map is a persistent map from strings: an edit gives a new map that shares
 // all but the touched path with the old one (a hash array mapped trie, Bagwell
 // 2001). Reading is safe from many goroutines. The zero value is empty.
 //
@@ -14,31 +16,31 @@ import (
 // edits under the same one, so that a batch of edits copies each node once; the
 // maps handed out before a batch never see it, since their nodes have other
 // owners.
-type pmap[V any] struct {
-	root *pnode[V]
+type Map[V any] struct {
+	root *trieNode[V]
 	n    int
 }
 
-// owner is the identity of one batch of edits. It has a size so that two
+// Owner is the identity of one batch of edits. It has a size so that two
 // owners never share an address.
-type owner struct{ _ byte }
+type Owner struct{ _ byte }
 
-// pnode holds up to 32 slots, one for each 5-bit piece of the hash that occurs,
+// trieNode holds up to 32 slots, one for each 5-bit piece of the hash that occurs,
 // in the order of the pieces. Below the last piece of the hash a node holds
 // keys with equal hashes, in no order and without a bitmap.
-type pnode[V any] struct {
-	owner  *owner
+type trieNode[V any] struct {
+	owner  *Owner
 	bitmap uint32
-	slots  []pslot[V]
+	slots  []trieSlot[V]
 }
 
-// pslot is either a node or a leaf.
-type pslot[V any] struct {
-	node *pnode[V]
-	leaf *pleaf[V]
+// trieSlot is either a node or a leaf.
+type trieSlot[V any] struct {
+	node *trieNode[V]
+	leaf *trieLeaf[V]
 }
 
-type pleaf[V any] struct {
+type trieLeaf[V any] struct {
 	hash  uint64
 	key   string
 	value V
@@ -53,9 +55,11 @@ const (
 // that the package promises depends on it.
 var hashSeed = maphash.MakeSeed()
 
-func (m pmap[V]) len() int { return m.n }
+// Len returns the number of entries.
+func (m Map[V]) Len() int { return m.n }
 
-func (m pmap[V]) get(key string) (V, bool) {
+// Get returns the value of a key, and whether there is one.
+func (m Map[V]) Get(key string) (V, bool) {
 	if leaf := m.find(maphash.String(hashSeed, key), key); leaf != nil {
 		return leaf.value, true
 	}
@@ -63,7 +67,7 @@ func (m pmap[V]) get(key string) (V, bool) {
 	return zero, false
 }
 
-func (m pmap[V]) find(hash uint64, key string) *pleaf[V] {
+func (m Map[V]) find(hash uint64, key string) *trieLeaf[V] {
 	node := m.root
 	for shift := 0; node != nil; shift += pieceBits {
 		if shift >= hashBits {
@@ -88,8 +92,8 @@ func (m pmap[V]) find(hash uint64, key string) *pleaf[V] {
 	return nil
 }
 
-// all yields every entry, in an order that differs between processes.
-func (m pmap[V]) all() iter.Seq2[string, V] {
+// All yields every entry, in an order that differs between processes.
+func (m Map[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		if m.root != nil {
 			m.root.walk(yield)
@@ -97,7 +101,7 @@ func (m pmap[V]) all() iter.Seq2[string, V] {
 	}
 }
 
-func (n *pnode[V]) walk(yield func(string, V) bool) bool {
+func (n *trieNode[V]) walk(yield func(string, V) bool) bool {
 	for _, slot := range n.slots {
 		if slot.leaf != nil {
 			if !yield(slot.leaf.key, slot.leaf.value) {
@@ -110,14 +114,14 @@ func (n *pnode[V]) walk(yield func(string, V) bool) bool {
 	return true
 }
 
-// set puts an entry. The key's bytes stay referenced.
-func (m *pmap[V]) set(o *owner, key string, value V) {
-	m.put(o, &pleaf[V]{maphash.String(hashSeed, key), key, value})
+// Set puts an entry. The key's bytes stay referenced.
+func (m *Map[V]) Set(o *Owner, key string, value V) {
+	m.put(o, &trieLeaf[V]{maphash.String(hashSeed, key), key, value})
 }
 
-func (m *pmap[V]) put(o *owner, leaf *pleaf[V]) {
+func (m *Map[V]) put(o *Owner, leaf *trieLeaf[V]) {
 	if m.root == nil {
-		m.root = &pnode[V]{owner: o}
+		m.root = &trieNode[V]{owner: o}
 	}
 	var added bool
 	m.root, added = m.root.put(o, 0, leaf)
@@ -126,12 +130,12 @@ func (m *pmap[V]) put(o *owner, leaf *pleaf[V]) {
 	}
 }
 
-// remove takes an entry out, if there is one.
-func (m *pmap[V]) remove(o *owner, key string) {
+// Remove takes an entry out, if there is one.
+func (m *Map[V]) Remove(o *Owner, key string) {
 	m.removeHash(o, maphash.String(hashSeed, key), key)
 }
 
-func (m *pmap[V]) removeHash(o *owner, hash uint64, key string) {
+func (m *Map[V]) removeHash(o *Owner, hash uint64, key string) {
 	if m.find(hash, key) == nil {
 		return
 	}
@@ -143,12 +147,12 @@ func (m *pmap[V]) removeHash(o *owner, hash uint64, key string) {
 }
 
 // index returns where the slot for the hash's piece at shift is or would be.
-func (n *pnode[V]) index(hash uint64, shift int) (int, bool) {
+func (n *trieNode[V]) index(hash uint64, shift int) (int, bool) {
 	bit := uint32(1) << (hash >> shift & 31)
 	return bits.OnesCount32(n.bitmap & (bit - 1)), n.bitmap&bit != 0
 }
 
-func (n *pnode[V]) collision(key string) int {
+func (n *trieNode[V]) collision(key string) int {
 	for i, slot := range n.slots {
 		if slot.leaf.key == key {
 			return i
@@ -159,16 +163,16 @@ func (n *pnode[V]) collision(key string) int {
 
 // own returns the node itself if the owner made it, else a copy with room for
 // extra slots.
-func (n *pnode[V]) own(o *owner, extra int) *pnode[V] {
+func (n *trieNode[V]) own(o *Owner, extra int) *trieNode[V] {
 	if n.owner == o {
 		return n
 	}
-	slots := make([]pslot[V], len(n.slots), len(n.slots)+extra)
+	slots := make([]trieSlot[V], len(n.slots), len(n.slots)+extra)
 	copy(slots, n.slots)
-	return &pnode[V]{owner: o, bitmap: n.bitmap, slots: slots}
+	return &trieNode[V]{owner: o, bitmap: n.bitmap, slots: slots}
 }
 
-func (n *pnode[V]) put(o *owner, shift int, leaf *pleaf[V]) (_ *pnode[V], added bool) {
+func (n *trieNode[V]) put(o *Owner, shift int, leaf *trieLeaf[V]) (_ *trieNode[V], added bool) {
 	if shift >= hashBits {
 		i := n.collision(leaf.key)
 		n = n.own(o, 1)
@@ -176,16 +180,16 @@ func (n *pnode[V]) put(o *owner, shift int, leaf *pleaf[V]) (_ *pnode[V], added 
 			n.slots[i].leaf = leaf
 			return n, false
 		}
-		n.slots = append(n.slots, pslot[V]{leaf: leaf})
+		n.slots = append(n.slots, trieSlot[V]{leaf: leaf})
 		return n, true
 	}
 	i, taken := n.index(leaf.hash, shift)
 	if !taken {
 		n = n.own(o, 1)
 		n.bitmap |= 1 << (leaf.hash >> shift & 31)
-		n.slots = append(n.slots, pslot[V]{})
+		n.slots = append(n.slots, trieSlot[V]{})
 		copy(n.slots[i+1:], n.slots[i:])
-		n.slots[i] = pslot[V]{leaf: leaf}
+		n.slots[i] = trieSlot[V]{leaf: leaf}
 		return n, true
 	}
 	n = n.own(o, 0)
@@ -196,16 +200,16 @@ func (n *pnode[V]) put(o *owner, shift int, leaf *pleaf[V]) (_ *pnode[V], added 
 	case slot.leaf.hash == leaf.hash && slot.leaf.key == leaf.key:
 		slot.leaf = leaf
 	default: // two leaves in one place: put both one level down
-		below := &pnode[V]{owner: o}
+		below := &trieNode[V]{owner: o}
 		below, _ = below.put(o, shift+pieceBits, slot.leaf)
 		below, added = below.put(o, shift+pieceBits, leaf)
-		*slot = pslot[V]{node: below}
+		*slot = trieSlot[V]{node: below}
 	}
 	return n, added
 }
 
 // remove takes out an entry that is there.
-func (n *pnode[V]) remove(o *owner, shift int, hash uint64, key string) *pnode[V] {
+func (n *trieNode[V]) remove(o *Owner, shift int, hash uint64, key string) *trieNode[V] {
 	n = n.own(o, 0)
 	var i int
 	if shift >= hashBits {
@@ -225,7 +229,7 @@ func (n *pnode[V]) remove(o *owner, shift int, hash uint64, key string) *pnode[V
 	}
 	last := len(n.slots) - 1
 	copy(n.slots[i:], n.slots[i+1:])
-	n.slots[last] = pslot[V]{}
+	n.slots[last] = trieSlot[V]{}
 	n.slots = n.slots[:last]
 	return n
 }

@@ -1,4 +1,4 @@
-package deltalog
+package pmap
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestPmapAgainstMap edits maps at random under shared owners, keeps old
+// TestAgainstMap edits maps at random under shared owners, keeps old
 // versions and holds all of them against plain maps. Short hashes make every
 // kind of collision happen.
-func TestPmapAgainstMap(t *testing.T) {
+func TestAgainstMap(t *testing.T) {
 	for _, mask := range []uint64{^uint64(0), 0xff, 1 << 63, 0} {
 		rnd := rand.New(rand.NewPCG(1, mask))
 		hash := func(key string) uint64 {
@@ -21,28 +21,28 @@ func TestPmapAgainstMap(t *testing.T) {
 			return h & mask
 		}
 		type version struct {
-			m    pmap[int]
+			m    Map[int]
 			want map[string]int
 		}
 		kept := []version{{want: map[string]int{}}}
 		for round := range 200 {
 			from := kept[rnd.IntN(len(kept))]
-			m, want, o := from.m, maps.Clone(from.want), &owner{}
+			m, want, o := from.m, maps.Clone(from.want), &Owner{}
 			for range rnd.IntN(30) {
 				key := fmt.Sprint("k", rnd.IntN(60))
 				if rnd.IntN(3) == 0 {
 					m.removeHash(o, hash(key), key)
 					delete(want, key)
 				} else {
-					m.put(o, &pleaf[int]{hash(key), key, round})
+					m.put(o, &trieLeaf[int]{hash(key), key, round})
 					want[key] = round
 				}
 			}
 			kept = append(kept, version{m, want})
 		}
 		for i, v := range kept {
-			got := maps.Collect(v.m.all())
-			if !maps.Equal(got, v.want) || v.m.len() != len(v.want) {
+			got := maps.Collect(v.m.All())
+			if !maps.Equal(got, v.want) || v.m.Len() != len(v.want) {
 				t.Fatalf("mask %x: version %d = %v, want %v", mask, i, got, v.want)
 			}
 			for k := range 60 {
@@ -56,13 +56,13 @@ func TestPmapAgainstMap(t *testing.T) {
 	}
 }
 
-func TestPmapAllStops(t *testing.T) {
-	var m pmap[int]
+func TestAllStops(t *testing.T) {
+	var m Map[int]
 	for i := range 1000 {
-		m.set(&owner{}, fmt.Sprint(i), i)
+		m.Set(&Owner{}, fmt.Sprint(i), i)
 	}
 	n := 0
-	for range m.all() {
+	for range m.All() {
 		if n++; n == 10 {
 			break
 		}
@@ -70,15 +70,15 @@ func TestPmapAllStops(t *testing.T) {
 	if n != 10 {
 		t.Fatal(n)
 	}
-	if v, ok := m.get("7"); !ok || v != 7 {
+	if v, ok := m.Get("7"); !ok || v != 7 {
 		t.Fatal(v, ok)
 	}
-	if _, ok := m.get("x"); ok {
+	if _, ok := m.Get("x"); ok {
 		t.Fatal("x is there")
 	}
-	m.remove(&owner{}, "7")
-	m.remove(&owner{}, "x")
-	if m.len() != 999 {
-		t.Fatal(m.len())
+	m.Remove(&Owner{}, "7")
+	m.Remove(&Owner{}, "x")
+	if m.Len() != 999 {
+		t.Fatal(m.Len())
 	}
 }
