@@ -106,11 +106,12 @@ func DecodeArrowSchema(text string) (*arrow.Schema, error) {
 
 // CleanSchema returns the schema without what belongs to its writer and not to
 // the table: the schema-level keys of pandas, Polars, Arrow and Parquet, and
-// Parquet field ids at any depth.
+// Parquet field ids at any depth. Extension types are given as by
+// WithoutExtensions.
 func CleanSchema(schema *arrow.Schema) *arrow.Schema {
 	fields := make([]arrow.Field, schema.NumFields())
 	for i, f := range schema.Fields() {
-		fields[i] = cleanField(f)
+		fields[i] = mapFields(f, cleanField)
 	}
 	md := dropKeys(schema.Metadata(), writerMade)
 	return arrow.NewSchema(fields, &md)
@@ -133,25 +134,9 @@ func dropKeys(md arrow.Metadata, drop func(string) bool) arrow.Metadata {
 	return arrow.NewMetadata(keys, values)
 }
 
+// cleanField writes extension types as IPC does and drops Parquet's ids.
 func cleanField(f arrow.Field) arrow.Field {
+	f = writeExtension(f)
 	f.Metadata = dropKeys(f.Metadata, func(key string) bool { return key == fieldIDKey })
-	switch t := f.Type.(type) {
-	case *arrow.ListType:
-		f.Type = arrow.ListOfField(cleanField(t.ElemField()))
-	case *arrow.LargeListType:
-		f.Type = arrow.LargeListOfField(cleanField(t.ElemField()))
-	case *arrow.FixedSizeListType:
-		f.Type = arrow.FixedSizeListOfField(t.Len(), cleanField(t.ElemField()))
-	case *arrow.StructType:
-		fields := make([]arrow.Field, t.NumFields())
-		for i, child := range t.Fields() {
-			fields[i] = cleanField(child)
-		}
-		f.Type = arrow.StructOf(fields...)
-	case *arrow.MapType:
-		m := arrow.MapOfFields(cleanField(t.KeyField()), cleanField(t.ItemField()))
-		m.KeysSorted = t.KeysSorted
-		f.Type = m
-	}
 	return f
 }

@@ -119,7 +119,7 @@ func (d *Definition) Configuration() (map[string]string, error) {
 	if c == nil {
 		c = map[string]string{}
 	}
-	entities, err := json.Marshal(slices.Concat([]string{}, d.EntityColumns))
+	entities, err := json.Marshal(append([]string{}, d.EntityColumns...))
 	if err != nil {
 		return nil, err
 	}

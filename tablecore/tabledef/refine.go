@@ -1,6 +1,8 @@
 package tabledef
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"contrail/tablecore/tableerr"
@@ -29,6 +31,10 @@ func ParseDeltaSchema(schemaString, arrowSchema string) (*arrow.Schema, error) {
 	if err != nil {
 		return nil, &tableerr.Corrupt{Path: logDir, Msg: "the property " + KeyArrowSchema + " is damaged: " + err.Error(), Cause: err}
 	}
+	if slices.ContainsFunc(declared.Fields(), func(f arrow.Field) bool { return TooDeep(f.Type) }) {
+		return nil, &tableerr.Corrupt{Path: logDir, Msg: "the property " + KeyArrowSchema + " holds a type that is nested too deep"}
+	}
+	declared = WithoutExtensions(declared)
 	md := declared.Metadata()
 	return arrow.NewSchema(refineFields(fields, declared.Fields()), &md), nil
 }

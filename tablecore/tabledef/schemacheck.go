@@ -3,6 +3,7 @@ package tabledef
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,21 +14,6 @@ import (
 
 	"contrail/tablecore/tableerr"
 )
-
-// acceptedTypes are the types without parameters that a column may have.
-var acceptedTypes = map[arrow.Type]bool{
-	arrow.BOOL: true,
-	arrow.INT8: true, arrow.INT16: true, arrow.INT32: true, arrow.INT64: true,
-	arrow.UINT8: true, arrow.UINT16: true, arrow.UINT32: true, arrow.UINT64: true,
-	arrow.FLOAT16: true, arrow.FLOAT32: true, arrow.FLOAT64: true,
-	arrow.STRING: true, arrow.LARGE_STRING: true, arrow.STRING_VIEW: true,
-	arrow.BINARY: true, arrow.LARGE_BINARY: true, arrow.BINARY_VIEW: true,
-	arrow.DATE32: true,
-}
-
-// extensionKey marks a field whose type is an extension that the IPC reader
-// does not know.
-const extensionKey = "ARROW:extension:name"
 
 // CheckFieldName refuses a column name that Delta or its readers cannot take:
 // blank, with control characters, or not UTF-8. The error is a plain sentence;
@@ -61,7 +47,16 @@ func CheckSchema(schema *arrow.Schema, d *Definition) error {
 		return err
 	}
 	for _, f := range schema.Fields() {
-		if err := checkType(f); err != nil {
+		if TooDeep(f.Type) {
+			return tableerr.InvalidType(f.Name, f.Type.Name(), "it is nested deeper than "+strconv.Itoa(MaxTypeDepth)+" levels")
+		}
+	}
+	schema = WithoutExtensions(schema)
+	for _, f := range schema.Fields() {
+		if err := checkType(f.Name, f.Type); err != nil {
+			return err
+		}
+		if err := checkExtensions(f); err != nil {
 			return err
 		}
 	}
@@ -123,79 +118,35 @@ func EntityType(t arrow.DataType) (arrow.DataType, bool) {
 
 func quote(name string) string { return `"` + name + `"` }
 
-func checkNames(fields []arrow.Field) error {
+// checkNames refuses names of the columns, or with a path in front of the
+// fields of a struct, that no table can have together.
+func checkNames(fields []arrow.Field) error { return checkNamesIn("", fields) }
+
+func checkNamesIn(path string, fields []arrow.Field) error {
 	seen := make(map[string]string, len(fields))
 	for _, f := range fields {
 		if err := CheckFieldName(f.Name); err != nil {
-			return &tableerr.Invalid{Column: f.Name, Msg: err.Error(), Cause: err}
+			return &tableerr.Invalid{Column: path + f.Name, Msg: err.Error() + inside(path), Cause: err}
 		}
 		fold := FoldName(f.Name)
 		other, taken := seen[fold]
 		switch {
 		case taken && other == f.Name:
-			return tableerr.InvalidColumn(f.Name, "column %q is given twice", f.Name)
+			return tableerr.InvalidColumn(path+f.Name, "column %q is given twice", path+f.Name)
 		case taken:
-			return tableerr.InvalidColumn(f.Name, "column names %q and %q are equal up to case or Unicode normal form", other, f.Name)
+			return tableerr.InvalidColumn(path+f.Name, "column names %q and %q are equal up to case or Unicode normal form", path+other, path+f.Name)
 		}
 		seen[fold] = f.Name
 	}
 	return nil
 }
 
-// checkType refuses a column whose type this version does not store.
-func checkType(f arrow.Field) error {
-	if name, ok := f.Metadata.GetValue(extensionKey); ok {
-		return tableerr.InvalidType(f.Name, "extension<"+name+">", "extension types are not stored")
+// inside says in which column a path that ends in a dot is.
+func inside(path string) string {
+	if path == "" {
+		return ""
 	}
-	switch t := f.Type.(type) {
-	case *arrow.TimestampType:
-		if t.TimeZone != "" && (CheckTimezone(t.TimeZone, IndexTimestamp) != nil) {
-			return tableerr.InvalidType(f.Name, TypeName(t), "its zone is neither an IANA name nor an offset such as +05:30")
-		}
-		return nil
-	case *arrow.FixedSizeBinaryType:
-		if t.ByteWidth < 1 {
-			return tableerr.InvalidType(f.Name, TypeName(t), "its width is not positive")
-		}
-		return nil
-	case *arrow.DictionaryType:
-		if id := t.ValueType.ID(); id != arrow.STRING && id != arrow.LARGE_STRING {
-			return tableerr.InvalidType(f.Name, TypeName(t), "only dictionaries of strings are stored")
-		}
-		return nil
-	}
-	if !acceptedTypes[f.Type.ID()] {
-		if typeDepth(f.Type) > MaxTypeDepth {
-			return tableerr.InvalidType(f.Name, f.Type.Name(), "it is nested too deep")
-		}
-		return tableerr.InvalidType(f.Name, TypeName(f.Type), "this type is not stored")
-	}
-	return nil
-}
-
-// typeDepth returns how many nested types lie inside each other, looking no
-// further than one level beyond what is allowed.
-func typeDepth(dt arrow.DataType) int {
-	return depthWithin(dt, MaxTypeDepth+1)
-}
-
-func depthWithin(dt arrow.DataType, limit int) int {
-	var children []arrow.Field
-	switch t := dt.(type) {
-	case *arrow.MapType:
-		children = []arrow.Field{t.KeyField(), t.ItemField()}
-	case arrow.NestedType:
-		children = t.Fields()
-	default:
-		return 0
-	}
-	deepest := 0
-	for _, f := range children {
-		if limit > 1 {
-			deepest = max(deepest, depthWithin(f.Type, limit-1))
-		}
-	}
-	return deepest + 1
+	return ", inside column " + quote(strings.TrimSuffix(path, "."))
 }
 
 func (d *Definition) checkIndex(schema *arrow.Schema) error {

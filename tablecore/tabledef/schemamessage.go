@@ -88,7 +88,7 @@ func (w *schemaWalk) field(table, slot int) (int, bool) {
 	}
 	vtable := table - int(int32(binary.LittleEndian.Uint32(w.data[table:])))
 	size, ok := w.u16(vtable)
-	if !ok {
+	if !ok || size%2 != 0 { // the reader takes half an entry at the end for a whole one
 		return 0, false
 	}
 	entry := 4 + 2*slot

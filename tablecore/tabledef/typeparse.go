@@ -10,10 +10,6 @@ import (
 	"contrail/tablecore/tableerr"
 )
 
-// MaxTypeDepth is how many lists, structs and maps may lie inside each other
-// in a column.
-const MaxTypeDepth = 32
-
 // maxTypeText bounds the text of one type, in bytes.
 const maxTypeText = 64 << 10
 

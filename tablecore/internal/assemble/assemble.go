@@ -6,6 +6,7 @@
 package assemble
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
+
+// ErrTooLarge says that the rows are more than one array can hold.
+var ErrTooLarge = errors.New("assemble: too much for one array")
 
 // Run is a run of rows of one source array.
 type Run struct {
@@ -31,9 +35,10 @@ func Rows(runs []Run) int {
 }
 
 // Array returns a new array made of the runs of sources in their order. All
-// sources have the same type. The result belongs to the caller. Strings or
-// binaries of more than 2 GiB in total are an error, because their offsets
-// have 32 bits.
+// sources have the same type. The result belongs to the caller; a single run
+// shares its source's memory. Strings or binaries of more than 2 GiB in total,
+// or as many elements of lists, are ErrTooLarge, because their offsets have 32
+// bits.
 func Array(mem memory.Allocator, sources []arrow.Array, runs []Run) (arrow.Array, error) {
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("assemble: no source array")
@@ -42,8 +47,17 @@ func Array(mem memory.Allocator, sources []arrow.Array, runs []Run) (arrow.Array
 		r := runs[0]
 		return array.NewSlice(sources[r.Source], int64(r.Start), int64(r.Start+r.Len)), nil
 	}
+	return build(mem, sources, runs)
+}
+
+// build copies runs of sources by the way that their type needs.
+func build(mem memory.Allocator, sources []arrow.Array, runs []Run) (arrow.Array, error) {
 	typ := sources[0].DataType()
 	switch t := typ.(type) {
+	case *arrow.StructType:
+		return structs(mem, t, sources, runs)
+	case *arrow.ListType, *arrow.MapType:
+		return lists(mem, typ, sources, runs)
 	case *arrow.BooleanType:
 		return bits(mem, sources, runs)
 	case *arrow.StringType, *arrow.BinaryType:
@@ -103,6 +117,11 @@ func copyValues(dst []byte, values [][]byte, runs []Run, width int) {
 			pos += 8
 			continue
 		}
+		if r.Len == 1 && width == 16 {
+			*(*[16]byte)(dst[pos:]) = [16]byte(src)
+			pos += 16
+			continue
+		}
 		pos += copy(dst[pos:], src)
 	}
 }
@@ -117,10 +136,25 @@ func bits(mem memory.Allocator, sources []arrow.Array, runs []Run) (arrow.Array,
 	pos := 0
 	for _, r := range runs {
 		d := sources[r.Source].Data()
-		bitutil.CopyBitmap(d.Buffers()[1].Bytes(), d.Offset()+r.Start, r.Len, out.Bytes(), pos)
+		copyBits(out.Bytes(), pos, d.Buffers()[1].Bytes(), d.Offset()+r.Start, r.Len)
 		pos += r.Len
 	}
 	return finish(mem, arrow.FixedWidthTypes.Boolean, n, sources, runs, nil, out)
+}
+
+// fewBits is up to how many bits are moved one by one.
+const fewBits = 16
+
+// copyBits copies n bits of src to dst, whose bits must be clear.
+func copyBits(dst []byte, to int, src []byte, from, n int) {
+	if n > fewBits {
+		bitutil.CopyBitmap(src, from, n, dst, to)
+		return
+	}
+	for i := range n {
+		bit := src[(from+i)>>3] >> ((from + i) & 7) & 1
+		dst[(to+i)>>3] |= bit << ((to + i) & 7)
+	}
 }
 
 // text copies strings or binaries with 32-bit offsets.
@@ -140,7 +174,7 @@ func text(mem memory.Allocator, typ arrow.DataType, sources []arrow.Array, runs 
 		}
 	}
 	if total > math.MaxInt32 {
-		return nil, fmt.Errorf("assemble: %d bytes of text in one array", total)
+		return nil, fmt.Errorf("%w: %d bytes of text", ErrTooLarge, total)
 	}
 	n := Rows(runs)
 	ob, vb := memory.NewResizableBuffer(mem), memory.NewResizableBuffer(mem)
@@ -213,7 +247,7 @@ func validity(mem memory.Allocator, n int, sources []arrow.Array, runs []Run) (*
 	for _, r := range runs {
 		d := sources[r.Source].Data()
 		if b := d.Buffers()[0]; b != nil && d.NullN() != 0 {
-			bitutil.CopyBitmap(b.Bytes(), d.Offset()+r.Start, r.Len, out.Bytes(), pos)
+			copyBits(out.Bytes(), pos, b.Bytes(), d.Offset()+r.Start, r.Len)
 		} else {
 			bitutil.SetBitsTo(out.Bytes(), int64(pos), int64(r.Len), true)
 		}

@@ -14,16 +14,18 @@ import (
 // and checks every row. It belongs to one goroutine.
 type Aligner struct {
 	def       *tabledef.Definition
-	stream    *arrow.Schema
-	columns   []column // one for each field of def.Stored
-	nullOrder []int    // columns that take no null, in the order of the checks
-	rows      int64    // rows seen so far
+	stream    *arrow.Schema // as it comes
+	plain     *arrow.Schema // without extension types
+	columns   []column      // one for each field of def.Stored
+	nullOrder []int         // columns that take no null, in the order of the checks
+	rows      int64         // rows seen so far
 }
 
 // column says where a stored column comes from.
 type column struct {
 	field  arrow.Field
-	source int // index in the stream, -1 where it has none
+	source int   // index in the stream, -1 where it has none
+	rules  rules // of field's type
 }
 
 // NewAligner matches a stream's schema with the table's by exact names, in any
@@ -36,13 +38,16 @@ type column struct {
 // The insertion-time column may be missing, and once columns were added to the
 // table so may any nullable payload column.
 func NewAligner(stream *arrow.Schema, def *tabledef.Definition) (*Aligner, error) {
-	a := &Aligner{def: def, stream: stream}
+	if err := checkDepth(stream); err != nil {
+		return nil, err
+	}
+	a := &Aligner{def: def, stream: stream, plain: tabledef.WithoutExtensions(stream)}
 	for _, f := range def.Stored.Fields() {
 		source := slices.IndexFunc(stream.Fields(), func(s arrow.Field) bool { return s.Name == f.Name })
 		if source < 0 && !a.mayOmit(f) {
 			return nil, &tableerr.SchemaMismatch{Column: f.Name, Expected: tabledef.TypeName(f.Type), Msg: "column " + quote(f.Name) + " is missing"}
 		}
-		a.columns = append(a.columns, column{f, source})
+		a.columns = append(a.columns, column{f, source, rulesOf(f.Type)})
 	}
 	if err := a.checkExtra(); err != nil {
 		return nil, err
@@ -54,6 +59,17 @@ func NewAligner(stream *arrow.Schema, def *tabledef.Definition) (*Aligner, error
 	}
 	a.nullOrder = a.orderNullChecks()
 	return a, nil
+}
+
+// checkDepth refuses types that must not be walked. No table has such a column.
+func checkDepth(stream *arrow.Schema) error {
+	for _, f := range stream.Fields() {
+		if tabledef.TooDeep(f.Type) {
+			return &tableerr.SchemaMismatch{Column: f.Name, Found: f.Type.Name(),
+				Msg: "column " + quote(f.Name) + " is nested deeper than " + strconv.Itoa(tabledef.MaxTypeDepth) + " levels"}
+		}
+	}
+	return nil
 }
 
 // mayOmit says whether a stream may leave a stored column out.
@@ -92,30 +108,37 @@ func (a *Aligner) checkField(c column) error {
 	if c.source < 0 {
 		return nil
 	}
-	found := a.stream.Field(c.source)
+	found := a.plain.Field(c.source)
 	want, got := tabledef.TypeName(c.field.Type), tabledef.TypeName(found.Type)
 	if !accepts(found.Type, c.field.Type) {
 		return &tableerr.SchemaMismatch{Column: c.field.Name, Expected: want, Found: got,
 			Msg: "column " + quote(c.field.Name) + " is " + want + ", the stream has " + got}
 	}
-	if key, differs := metadataDiffers(found.Metadata, c.field.Metadata); differs {
-		return &tableerr.SchemaMismatch{Column: c.field.Name, Expected: want, Found: got,
-			Msg: "column " + quote(c.field.Name) + " has other field metadata under " + quote(key)}
+	if path, key, differs := metadataDiffers(c.field.Name, found, c.field); differs {
+		return &tableerr.SchemaMismatch{Column: path, Expected: want, Found: got,
+			Msg: "column " + quote(path) + " has other field metadata under " + quote(key)}
 	}
 	return nil
 }
 
-// metadataDiffers names the first key that a stream's field adds or changes.
-func metadataDiffers(found, want arrow.Metadata) (string, bool) {
-	for i, key := range found.Keys() {
+// metadataDiffers names the first key that a stream's field, or one inside it,
+// adds or changes.
+func metadataDiffers(path string, found, want arrow.Field) (at, key string, differs bool) {
+	for i, key := range found.Metadata.Keys() {
 		if key == "PARQUET:field_id" {
 			continue
 		}
-		if value, ok := want.GetValue(key); !ok || value != found.Values()[i] {
-			return key, true
+		if value, ok := want.Metadata.GetValue(key); !ok || value != found.Metadata.Values()[i] {
+			return path, key, true
 		}
 	}
-	return "", false
+	mine, theirs := tabledef.Children(found.Type), tabledef.Children(want.Type)
+	for i := range min(len(mine), len(theirs)) {
+		if at, key, differs := metadataDiffers(path+"."+theirs[i].Name, mine[i], theirs[i]); differs {
+			return at, key, true
+		}
+	}
+	return "", "", false
 }
 
 // orderNullChecks lists the columns that take no null: entity columns in their

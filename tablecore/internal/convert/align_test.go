@@ -41,52 +41,56 @@ func noted(f arrow.Field, kv ...string) arrow.Field {
 	return f
 }
 
+var (
+	ts, sym = field("ts", usUTC), field("sym", arrow.BinaryTypes.String)
+	price   = arrow.Field{Name: "price", Type: arrow.PrimitiveTypes.Float64, Nullable: true}
+	must    = arrow.Field{Name: "size", Type: arrow.PrimitiveTypes.Int64}
+)
+
+var alignCases = []struct {
+	name         string
+	stream       *arrow.Schema
+	payload      []arrow.Field
+	columnsAdded bool
+	want         *tableerr.SchemaMismatch // nil = accepted
+}{
+	{name: "same", stream: schema(ts, sym, price), payload: []arrow.Field{price}},
+	{name: "other order", stream: schema(price, sym, ts), payload: []arrow.Field{price}},
+	{name: "with insertion time", stream: schema(ts, sym, field("_ingest_ts", tabledef.IngestTimeType))},
+	{name: "nullability need not match", stream: schema(arrow.Field{Name: "ts", Type: usUTC, Nullable: true}, sym)},
+	{name: "missing before extra", stream: schema(ts, sym, field("other", usUTC)), payload: []arrow.Field{price},
+		want: &tableerr.SchemaMismatch{Column: "price", Expected: "double"}},
+	{name: "missing key", stream: schema(sym), want: &tableerr.SchemaMismatch{Column: "ts", Expected: "timestamp[us, tz=UTC]"}},
+	{name: "extra before twice", stream: schema(ts, sym, ts, field("other", dictT)),
+		want: &tableerr.SchemaMismatch{Column: "other", Found: "dictionary<values=string, indices=int8, ordered=0>"}},
+	{name: "names are exact", stream: schema(ts, field("Sym", arrow.BinaryTypes.String)),
+		want: &tableerr.SchemaMismatch{Column: "sym", Expected: "string"}},
+	{name: "twice", stream: schema(ts, sym, field("sym", arrow.BinaryTypes.LargeString)),
+		want: &tableerr.SchemaMismatch{Column: "sym", Expected: "string", Found: "large_string"}},
+	{name: "other unit", stream: schema(field("ts", &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}), sym),
+		want: &tableerr.SchemaMismatch{Column: "ts", Expected: "timestamp[us, tz=UTC]", Found: "timestamp[ms, tz=UTC]"}},
+	{name: "other zone", stream: schema(field("ts", &arrow.TimestampType{Unit: arrow.Microsecond}), sym),
+		want: &tableerr.SchemaMismatch{Column: "ts", Expected: "timestamp[us, tz=UTC]", Found: "timestamp[us]"}},
+	{name: "insertion time of another type", stream: schema(ts, sym, field("_ingest_ts", arrow.PrimitiveTypes.Int64)),
+		want: &tableerr.SchemaMismatch{Column: "_ingest_ts", Expected: "timestamp[us, tz=UTC]", Found: "int64"}},
+	{name: "payload missing before columns were added", stream: schema(ts, sym), payload: []arrow.Field{price},
+		want: &tableerr.SchemaMismatch{Column: "price", Expected: "double"}},
+	{name: "payload missing after columns were added", stream: schema(ts, sym), payload: []arrow.Field{price}, columnsAdded: true},
+	{name: "not-null payload missing after columns were added", stream: schema(ts, sym), payload: []arrow.Field{must}, columnsAdded: true,
+		want: &tableerr.SchemaMismatch{Column: "size", Expected: "int64"}},
+	{name: "key missing after columns were added", stream: schema(ts), columnsAdded: true,
+		want: &tableerr.SchemaMismatch{Column: "sym", Expected: "string"}},
+	{name: "metadata left out", stream: schema(ts, sym, price), payload: []arrow.Field{noted(price, "unit", "EUR")}},
+	{name: "metadata same", stream: schema(ts, sym, noted(price, "unit", "EUR")), payload: []arrow.Field{noted(price, "unit", "EUR", "b", "c")}},
+	{name: "field id ignored", stream: schema(ts, sym, noted(price, "PARQUET:field_id", "7")), payload: []arrow.Field{price}},
+	{name: "metadata changed", stream: schema(ts, sym, noted(price, "unit", "USD")), payload: []arrow.Field{noted(price, "unit", "EUR")},
+		want: &tableerr.SchemaMismatch{Column: "price", Expected: "double", Found: "double"}},
+	{name: "metadata new", stream: schema(ts, sym, noted(price, "unit", "USD")), payload: []arrow.Field{price},
+		want: &tableerr.SchemaMismatch{Column: "price", Expected: "double", Found: "double"}},
+}
+
 func TestNewAligner(t *testing.T) {
-	ts, sym := field("ts", usUTC), field("sym", arrow.BinaryTypes.String)
-	price := arrow.Field{Name: "price", Type: arrow.PrimitiveTypes.Float64, Nullable: true}
-	must := arrow.Field{Name: "size", Type: arrow.PrimitiveTypes.Int64}
-	cases := []struct {
-		name         string
-		stream       *arrow.Schema
-		payload      []arrow.Field
-		columnsAdded bool
-		want         *tableerr.SchemaMismatch // nil = accepted
-	}{
-		{name: "same", stream: schema(ts, sym, price), payload: []arrow.Field{price}},
-		{name: "other order", stream: schema(price, sym, ts), payload: []arrow.Field{price}},
-		{name: "with insertion time", stream: schema(ts, sym, field("_ingest_ts", tabledef.IngestTimeType))},
-		{name: "nullability need not match", stream: schema(arrow.Field{Name: "ts", Type: usUTC, Nullable: true}, sym)},
-		{name: "missing before extra", stream: schema(ts, sym, field("other", usUTC)), payload: []arrow.Field{price},
-			want: &tableerr.SchemaMismatch{Column: "price", Expected: "double"}},
-		{name: "missing key", stream: schema(sym), want: &tableerr.SchemaMismatch{Column: "ts", Expected: "timestamp[us, tz=UTC]"}},
-		{name: "extra before twice", stream: schema(ts, sym, ts, field("other", dictT)),
-			want: &tableerr.SchemaMismatch{Column: "other", Found: "dictionary<values=string, indices=int8, ordered=0>"}},
-		{name: "names are exact", stream: schema(ts, field("Sym", arrow.BinaryTypes.String)),
-			want: &tableerr.SchemaMismatch{Column: "sym", Expected: "string"}},
-		{name: "twice", stream: schema(ts, sym, field("sym", arrow.BinaryTypes.LargeString)),
-			want: &tableerr.SchemaMismatch{Column: "sym", Expected: "string", Found: "large_string"}},
-		{name: "other unit", stream: schema(field("ts", &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}), sym),
-			want: &tableerr.SchemaMismatch{Column: "ts", Expected: "timestamp[us, tz=UTC]", Found: "timestamp[ms, tz=UTC]"}},
-		{name: "other zone", stream: schema(field("ts", &arrow.TimestampType{Unit: arrow.Microsecond}), sym),
-			want: &tableerr.SchemaMismatch{Column: "ts", Expected: "timestamp[us, tz=UTC]", Found: "timestamp[us]"}},
-		{name: "insertion time of another type", stream: schema(ts, sym, field("_ingest_ts", arrow.PrimitiveTypes.Int64)),
-			want: &tableerr.SchemaMismatch{Column: "_ingest_ts", Expected: "timestamp[us, tz=UTC]", Found: "int64"}},
-		{name: "payload missing before columns were added", stream: schema(ts, sym), payload: []arrow.Field{price},
-			want: &tableerr.SchemaMismatch{Column: "price", Expected: "double"}},
-		{name: "payload missing after columns were added", stream: schema(ts, sym), payload: []arrow.Field{price}, columnsAdded: true},
-		{name: "not-null payload missing after columns were added", stream: schema(ts, sym), payload: []arrow.Field{must}, columnsAdded: true,
-			want: &tableerr.SchemaMismatch{Column: "size", Expected: "int64"}},
-		{name: "key missing after columns were added", stream: schema(ts), columnsAdded: true,
-			want: &tableerr.SchemaMismatch{Column: "sym", Expected: "string"}},
-		{name: "metadata left out", stream: schema(ts, sym, price), payload: []arrow.Field{noted(price, "unit", "EUR")}},
-		{name: "metadata same", stream: schema(ts, sym, noted(price, "unit", "EUR")), payload: []arrow.Field{noted(price, "unit", "EUR", "b", "c")}},
-		{name: "field id ignored", stream: schema(ts, sym, noted(price, "PARQUET:field_id", "7")), payload: []arrow.Field{price}},
-		{name: "metadata changed", stream: schema(ts, sym, noted(price, "unit", "USD")), payload: []arrow.Field{noted(price, "unit", "EUR")},
-			want: &tableerr.SchemaMismatch{Column: "price", Expected: "double", Found: "double"}},
-		{name: "metadata new", stream: schema(ts, sym, noted(price, "unit", "USD")), payload: []arrow.Field{price},
-			want: &tableerr.SchemaMismatch{Column: "price", Expected: "double", Found: "double"}},
-	}
-	for _, c := range cases {
+	for _, c := range alignCases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := convert.NewAligner(c.stream, define(c.columnsAdded, c.payload...))
 			if c.want == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore/tabledef"
@@ -19,9 +20,10 @@ type Batch struct {
 	// FirstRow is the number of the first row over the whole stream.
 	FirstRow int64
 	// Columns has one array for each stored column, nil where the stream has
-	// none. It has the declared type, except that strings and binaries keep the
-	// layout they came in when it has offsets (plain, large, or a dictionary of
-	// these) and views become plain: nobody has to copy text twice.
+	// none. It has AlignedType of the declared type, except that strings and
+	// binaries keep the layout they came in when it has offsets (plain, large, or
+	// a dictionary of these) and views become plain: nobody has to copy text
+	// twice.
 	Columns []arrow.Array
 }
 
@@ -51,7 +53,7 @@ func (a *Aligner) Align(mem memory.Allocator, batch arrow.RecordBatch) (*Batch, 
 		if c.source < 0 {
 			continue
 		}
-		arr, err := sound(mem, batch.Column(c.source))
+		arr, err := a.sound(mem, batch.Column(c.source), c)
 		if err != nil {
 			out.Release()
 			return nil, nameColumn(err, c.field.Name)
@@ -59,7 +61,11 @@ func (a *Aligner) Align(mem memory.Allocator, batch arrow.RecordBatch) (*Batch, 
 		out.Columns[i] = arr
 	}
 	a.widenAll(mem, out)
-	if err := a.checkRows(out.Columns, out.Rows); err != nil {
+	err := a.checkRows(out.Columns, out.Rows)
+	if err == nil {
+		err = a.settleAll(mem, out)
+	}
+	if err != nil {
 		out.Release()
 		return nil, err
 	}
@@ -77,6 +83,39 @@ func (a *Aligner) widenAll(mem memory.Allocator, b *Batch) {
 		b.Columns[i] = widen(mem, arr, c.field.Type)
 		arr.Release()
 	}
+}
+
+// sound is the function for a column; dictionaries other than those of texts
+// become their values.
+func (a *Aligner) sound(mem memory.Allocator, arr arrow.Array, c column) (arrow.Array, error) {
+	out, err := sound(mem, arr)
+	if err != nil {
+		return nil, err
+	}
+	dict, ok := out.(*array.Dictionary)
+	if !ok || isText(c.field.Type) || isTextDictionary(c.field.Type) {
+		return out, nil
+	}
+	defer out.Release()
+	return decoded(mem, dict)
+}
+
+// settleAll brings the columns that do not stay as declared to their storage
+// types.
+func (a *Aligner) settleAll(mem memory.Allocator, b *Batch) error {
+	for i, c := range a.columns {
+		arr := b.Columns[i]
+		if arr == nil || staysDeclared(c.field.Type) {
+			continue
+		}
+		out, err := settle(mem, arr, tabledef.StorageType(c.field.Type))
+		if err != nil {
+			return nameColumn(err, c.field.Name)
+		}
+		b.Columns[i] = out
+		arr.Release()
+	}
+	return nil
 }
 
 // checkBatch makes sure that the batch has the stream's columns.

@@ -138,6 +138,11 @@ func (a *Aligner) checkRows(columns []arrow.Array, rows int) error {
 		}
 	}
 	for i, arr := range columns {
+		if f := a.seek(seeker{nulls: true}, i, arr, limit, a.columns[i].rules.nulls); f != nil {
+			limit, found = f.slot, a.nestedNull(f)
+		}
+	}
+	for i, arr := range columns {
 		if arr == nil {
 			continue
 		}
@@ -149,8 +154,36 @@ func (a *Aligner) checkRows(columns []arrow.Array, rows int) error {
 			limit, found = row, tableerr.InvalidValue(name, a.rows+int64(row), words[int64](arr)[row],
 				"the time does not fit a 64-bit number of microseconds")
 		}
+		if f := a.seek(seeker{}, i, arr, limit, a.columns[i].rules.values && !checkedAbove(arr)); f != nil {
+			limit, found = f.slot, tableerr.InvalidValue(f.path, a.rows+int64(f.slot), f.value, f.why)
+		}
 	}
 	return found
+}
+
+// checkedAbove says whether checkRows has looked at an array's values without a
+// seeker.
+func checkedAbove(arr arrow.Array) bool {
+	switch arr.DataType().ID() {
+	case arrow.STRING, arrow.TIMESTAMP, arrow.DICTIONARY:
+		return true
+	}
+	return false
+}
+
+// seek looks for a flaw of a column in the rows before limit.
+func (a *Aligner) seek(s seeker, column int, arr arrow.Array, limit int, needed bool) *flaw {
+	if arr == nil || !needed || limit == 0 {
+		return nil
+	}
+	f := a.columns[column].field
+	return s.find(arr, f.Type, f.Name, limit, nil)
+}
+
+// nestedNull reports a null inside a column.
+func (a *Aligner) nestedNull(f *flaw) error {
+	row := a.rows + int64(f.slot)
+	return &tableerr.SchemaMismatch{Column: f.path, Row: &row, Msg: "column " + quote(f.path) + " " + f.why + " in row " + decimal(row)}
 }
 
 func (a *Aligner) nullError(column int, row int64) error {

@@ -1,15 +1,11 @@
 package convert
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-
-	"contrail/tablecore/tabledef"
-	"contrail/tablecore/tableerr"
 )
 
 // decodeDictionary turns a dictionary of strings into plain strings. Indices
@@ -76,9 +72,7 @@ func encodeDictionary(mem memory.Allocator, arr *array.String, to *arrow.Diction
 		codes[i] = code
 	}
 	if uint64(len(seen)) > indexLimit(to.IndexType) {
-		return nil, &tableerr.Invalid{Type: tabledef.TypeName(to), Msg: fmt.Sprintf(
-			"%d different values in one batch are more than the indices of %s can name; read with profile compat or smaller batches",
-			len(seen), tabledef.TypeName(to))}
+		return nil, tooManyValues(len(seen), to)
 	}
 	plainDict := distinct.NewArray()
 	defer plainDict.Release()

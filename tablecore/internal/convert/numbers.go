@@ -73,11 +73,11 @@ func fixed(mem memory.Allocator, arr arrow.Array, to arrow.DataType, fill func(d
 	defer values.Release()
 	values.Resize(arr.Len() * to.(arrow.FixedWidthDataType).Bytes())
 	fill(values.Bytes())
-	return assemble(mem, arr, to, values)
+	return withValidity(mem, arr, to, values)
 }
 
-// assemble joins arr's validity with new value buffers.
-func assemble(mem memory.Allocator, arr arrow.Array, to arrow.DataType, values ...*memory.Buffer) arrow.Array {
+// withValidity joins arr's validity with new value buffers.
+func withValidity(mem memory.Allocator, arr arrow.Array, to arrow.DataType, values ...*memory.Buffer) arrow.Array {
 	bits := validity(mem, arr)
 	if bits != nil {
 		defer bits.Release()

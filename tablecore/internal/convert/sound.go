@@ -14,11 +14,25 @@ func unsound(arr arrow.Array) error {
 }
 
 // sound makes sure that reading any valid row of arr stays inside its buffers,
-// and returns arr in a layout with offsets: views come back as plain strings or
-// binaries, everything else as it is. The result is a new reference.
+// at any depth, and returns arr in a layout with offsets: views come back as
+// plain strings or binaries, lists of fixed size as lists, extensions as their
+// storage, dictionaries inside other arrays as their values, everything else as
+// it is. The result is a new reference.
 func sound(mem memory.Allocator, arr arrow.Array) (arrow.Array, error) {
 	if err := array.Validate(arr); err != nil {
 		return nil, unsound(arr)
+	}
+	return soundArray(mem, arr)
+}
+
+func soundArray(mem memory.Allocator, arr arrow.Array) (arrow.Array, error) {
+	switch a := arr.(type) {
+	case array.ExtensionArray:
+		return soundArray(mem, a.Storage())
+	case *array.Struct:
+		return soundStruct(mem, a)
+	case array.ListLike:
+		return soundList(mem, a)
 	}
 	ok := true
 	switch arr.DataType().ID() {
@@ -32,6 +46,8 @@ func sound(mem memory.Allocator, arr arrow.Array) (arrow.Array, error) {
 		ok = soundOffsets[int64](arr)
 	case arrow.DICTIONARY:
 		return soundDictionary(mem, arr.(*array.Dictionary))
+	case arrow.FIXED_SIZE_BINARY:
+		ok = soundBlobs(arr.(*array.FixedSizeBinary))
 	}
 	if !ok {
 		return nil, unsound(arr)
@@ -90,15 +106,15 @@ func soundOffsets[O int32 | int64](arr arrow.Array) bool {
 }
 
 // soundDictionary checks the dictionary's values and the indices of all valid
-// rows. A dictionary that holds nulls is decoded, so that a row's own validity
-// says all.
+// rows. Where the dictionary holds nulls these become nulls of the rows, so that
+// a row's own validity says all.
 func soundDictionary(mem memory.Allocator, arr *array.Dictionary) (arrow.Array, error) {
 	if arr.Len() == 0 {
 		arr.Retain()
 		return arr, nil
 	}
 	old := arr.Dictionary()
-	values, err := sound(mem, old)
+	values, err := soundChild(mem, old)
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +123,15 @@ func soundDictionary(mem memory.Allocator, arr *array.Dictionary) (arrow.Array, 
 		return nil, unsound(arr)
 	}
 	if nullCount(values) > 0 {
-		return decodeDictionary(mem, arr)
+		return maskedByValues(mem, arr, values), nil
 	}
 	if values == old {
 		return honest(arr), nil
 	}
 	t := arr.DataType().(*arrow.DictionaryType)
-	return array.NewDictionaryArray(&arrow.DictionaryType{IndexType: t.IndexType, ValueType: values.DataType(), Ordered: t.Ordered}, arr.Indices(), values), nil
+	indices := honest(arr.Indices())
+	defer indices.Release()
+	return array.NewDictionaryArray(&arrow.DictionaryType{IndexType: t.IndexType, ValueType: values.DataType(), Ordered: t.Ordered}, indices, values), nil
 }
 
 // soundIndices says whether every valid row of arr names one of n values.

@@ -121,6 +121,32 @@ func TestDamagedArrays(t *testing.T) {
 	}
 }
 
+// TestIndexTypes checks the bounds of indices of every type: a null's index does
+// not count.
+func TestIndexTypes(t *testing.T) {
+	p := arrow.PrimitiveTypes
+	for _, index := range []arrow.DataType{p.Int8, p.Int16, p.Int32, p.Int64, p.Uint8, p.Uint16, p.Uint32, p.Uint64} {
+		mem := memory.NewGoAllocator()
+		dt := &arrow.DictionaryType{IndexType: index, ValueType: arrow.BinaryTypes.String}
+		values := fromJSON(t, mem, arrow.BinaryTypes.String, `["a","b"]`)
+		build := func(text string, bits byte) arrow.Array {
+			indices := fromJSON(t, mem, index, text).Data()
+			bufs := []*memory.Buffer{memory.NewBufferBytes([]byte{bits}), indices.Buffers()[1]}
+			return array.MakeFromData(array.NewDataWithDictionary(dt, indices.Len(), bufs, -1, 0, values.Data().(*array.Data)))
+		}
+		if err := alignOne(t, build(`[1,0]`, 3), arrow.BinaryTypes.String); err != nil {
+			t.Errorf("%s: %v", index, err)
+		}
+		if err := alignOne(t, build(`[1,100]`, 1), arrow.BinaryTypes.String); err != nil {
+			t.Errorf("%s under a null: %v", index, err)
+		}
+		var invalid *tableerr.Invalid
+		if err := alignOne(t, build(`[1,2]`, 3), arrow.BinaryTypes.String); !errors.As(err, &invalid) {
+			t.Errorf("%s out of range: got %v", index, err)
+		}
+	}
+}
+
 // TestFalseNullCounts checks that the validity bitmap counts, not the number of
 // nulls that a stream claims.
 func TestFalseNullCounts(t *testing.T) {

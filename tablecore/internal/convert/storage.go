@@ -57,7 +57,24 @@ func ToStorage(mem memory.Allocator, arr arrow.Array) (arrow.Array, error) {
 	case isBinary(arr.DataType()):
 		return toText(mem, arr, arrow.BinaryTypes.Binary)
 	}
-	return nil, unknownType(arr.DataType())
+	return settled(mem, arr)
+}
+
+// settled is settle for an array that was not checked before.
+func settled(mem memory.Allocator, arr arrow.Array) (arrow.Array, error) {
+	to := tabledef.StorageType(arr.DataType())
+	if to == nil {
+		return nil, unknownType(arr.DataType())
+	}
+	whole, err := soundChild(mem, arr)
+	if err != nil {
+		return nil, err
+	}
+	defer whole.Release()
+	if f := (seeker{}).find(whole, arr.DataType(), "", whole.Len(), nil); f != nil {
+		return nil, tableerr.InvalidValue("", int64(f.slot), f.value, f.why)
+	}
+	return settle(mem, whole, to)
 }
 
 // unknownType reports a type that no table of this version can have.
@@ -93,12 +110,22 @@ func timesToStorage(mem memory.Allocator, arr arrow.Array, t *arrow.TimestampTyp
 	if row := firstOutside(arr, values, math.MaxInt64/factor, len(values)); row >= 0 {
 		return nil, tableerr.InvalidValue("", int64(row), values[row], "the time is out of range")
 	}
+	return scaledTimes(mem, arr, t), nil
+}
+
+// scaledTimes converts times that are in range.
+func scaledTimes(mem memory.Allocator, arr arrow.Array, t *arrow.TimestampType) arrow.Array {
+	to, factor := stored(t)
+	if factor == 1 {
+		return retyped(arr, to)
+	}
+	values := words[int64](arr)
 	return fixed(mem, arr, to, func(dst []byte) {
 		out := view[int64](dst)[:len(values)]
 		for i, v := range values {
 			out[i] = v * factor
 		}
-	}), nil
+	})
 }
 
 // FromStorage converts an array of a storage type to the declared type (or to
@@ -106,58 +133,14 @@ func timesToStorage(mem memory.Allocator, arr arrow.Array, t *arrow.TimestampTyp
 // cannot hold is a *tableerr.Corrupt without a path: no writer of Contrail's
 // stores one.
 func FromStorage(mem memory.Allocator, arr arrow.Array, declared arrow.DataType) (arrow.Array, error) {
-	if arrow.TypeEqual(arr.DataType(), declared) {
-		arr.Retain()
-		return arr, nil
-	}
-	if want := storageOf(declared); want == nil || !arrow.TypeEqual(arr.DataType(), want) {
+	if want := tabledef.StorageType(declared); want == nil || !arrow.TypeEqual(arr.DataType(), want) {
+		if arrow.TypeEqual(arr.DataType(), declared) {
+			arr.Retain()
+			return arr, nil
+		}
 		return nil, misfit(arr, declared)
 	}
-	switch t := declared.(type) {
-	case *arrow.Uint8Type:
-		return narrow[int16, uint8](mem, arr, declared)
-	case *arrow.Uint16Type:
-		return narrow[int32, uint16](mem, arr, declared)
-	case *arrow.Uint32Type:
-		return narrow[int64, uint32](mem, arr, declared)
-	case *arrow.Uint64Type:
-		return decimalsToUint64(mem, arr)
-	case *arrow.Float16Type:
-		return singlesToHalves(mem, arr)
-	case *arrow.TimestampType:
-		return timesFromStorage(mem, arr, t)
-	case *arrow.DictionaryType:
-		return encodeDictionary(mem, arr.(*array.String), t)
-	default:
-		return toText(mem, arr, declared)
-	}
-}
-
-// storageOf returns the storage type of the declared types that differ from it,
-// nil for others.
-func storageOf(declared arrow.DataType) arrow.DataType {
-	switch t := declared.(type) {
-	case *arrow.Uint8Type:
-		return arrow.PrimitiveTypes.Int16
-	case *arrow.Uint16Type:
-		return arrow.PrimitiveTypes.Int32
-	case *arrow.Uint32Type:
-		return arrow.PrimitiveTypes.Int64
-	case *arrow.Uint64Type:
-		return uint64Type
-	case *arrow.Float16Type:
-		return arrow.PrimitiveTypes.Float32
-	case *arrow.TimestampType:
-		to, _ := stored(t)
-		return to
-	}
-	switch {
-	case isText(declared), isTextDictionary(declared):
-		return arrow.BinaryTypes.String
-	case isBinary(declared):
-		return arrow.BinaryTypes.Binary
-	}
-	return nil
+	return restore(mem, arr, declared)
 }
 
 func misfit(arr arrow.Array, declared arrow.DataType) error {

@@ -13,7 +13,7 @@ import (
 
 // errTextSize reports more text in one array than 32-bit offsets can address.
 func errTextSize(t arrow.DataType) error {
-	return &tableerr.Invalid{Type: tabledef.TypeName(t), Msg: "one batch holds more than 2 GiB of text in a column; use smaller batches"}
+	return &BatchTooLargeError{tableerr.Invalid{Type: tabledef.TypeName(t), Msg: "one batch holds more than 2 GiB of text, or 2^31 elements of lists, in a column; use smaller batches"}}
 }
 
 // toText converts between the layouts of strings, or of binaries: to names the
@@ -44,9 +44,25 @@ func fromOffsets[O int32 | int64](mem memory.Allocator, arr arrow.Array, to arro
 		return reoffset[O, int64](mem, arr, offsets, to)
 	}
 	if len(offsets) > 0 && int64(offsets[len(offsets)-1]) > math.MaxInt32 {
-		return nil, errTextSize(to)
+		return rebase(mem, arr, offsets, to)
 	}
 	return reoffset[O, int32](mem, arr, offsets, to)
+}
+
+// rebase gives text that begins far behind the start of its bytes 32-bit
+// offsets from 0 on.
+func rebase[O int32 | int64](mem memory.Allocator, arr arrow.Array, offsets []O, to arrow.DataType) (arrow.Array, error) {
+	first, last := int64(offsets[0]), int64(offsets[len(offsets)-1])
+	if last-first > math.MaxInt32 {
+		return nil, errTextSize(to)
+	}
+	near := make([]O, len(offsets))
+	for i, o := range offsets {
+		near[i] = o - O(first)
+	}
+	bytes := memory.SliceBuffer(arr.Data().Buffers()[2], int(first), int(last-first))
+	defer bytes.Release()
+	return reoffsetInto[O, int32](mem, arr, near, to, bytes)
 }
 
 // textParts returns the offsets (one more than rows; none for no rows) and the
@@ -65,6 +81,10 @@ func textParts[O int32 | int64](arr arrow.Array) ([]O, []byte) {
 
 // reoffset keeps the bytes and converts the offsets.
 func reoffset[S, D int32 | int64](mem memory.Allocator, arr arrow.Array, offsets []S, to arrow.DataType) (arrow.Array, error) {
+	return reoffsetInto[S, D](mem, arr, offsets, to, arr.Data().Buffers()[2])
+}
+
+func reoffsetInto[S, D int32 | int64](mem memory.Allocator, arr arrow.Array, offsets []S, to arrow.DataType, bytes *memory.Buffer) (arrow.Array, error) {
 	buf := memory.NewResizableBuffer(mem)
 	defer buf.Release()
 	var d D
@@ -72,7 +92,7 @@ func reoffset[S, D int32 | int64](mem memory.Allocator, arr arrow.Array, offsets
 	out := view[D](buf.Bytes())
 	out[0] = 0
 	cast(out, offsets)
-	return assemble(mem, arr, to, buf, arr.Data().Buffers()[2]), nil
+	return withValidity(mem, arr, to, buf, bytes), nil
 }
 
 func sizeOf(v any) int {
@@ -102,9 +122,9 @@ func toViews[O int32 | int64](mem memory.Allocator, arr arrow.Array, offsets []O
 		}
 	}
 	if values == nil {
-		return assemble(mem, arr, to, buf), nil
+		return withValidity(mem, arr, to, buf), nil
 	}
-	return assemble(mem, arr, to, buf, arr.Data().Buffers()[2]), nil
+	return withValidity(mem, arr, to, buf, arr.Data().Buffers()[2]), nil
 }
 
 // fromViews copies the values of a view array into one run of bytes. Views
@@ -169,5 +189,5 @@ func copyViews[O int32 | int64](mem memory.Allocator, arr array.ViewLike, total 
 		}
 		offsets[i+1] = O(at)
 	}
-	return assemble(mem, arr, to, offsetBuf, valueBuf), nil
+	return withValidity(mem, arr, to, offsetBuf, valueBuf), nil
 }

@@ -1,20 +1,53 @@
 package convert
 
-import "github.com/apache/arrow-go/v18/arrow"
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"contrail/tablecore/tabledef"
+)
 
 // Compat returns the type in which the compat profile gives a column of the
-// declared type: plain strings and binaries instead of large, view and
-// dictionary layouts, everything else as declared. It has the same storage type
-// as declared, so FromStorage takes it in declared's place.
+// declared type: one that most clients know. Large and view layouts and
+// dictionaries become plain, decimals have 128 bits where these suffice,
+// date64 becomes date32, extensions their storage, inside other types too;
+// everything else is as declared. It has the same storage type as declared, so
+// FromStorage takes it in declared's place.
 func Compat(declared arrow.DataType) arrow.DataType {
+	switch t := declared.(type) {
+	case arrow.ExtensionType:
+		return Compat(t.StorageType())
+	case *arrow.DictionaryType:
+		return Compat(t.ValueType)
+	case *arrow.LargeListType:
+		return arrow.ListOfField(compatField(t.ElemField()))
+	case *arrow.Date64Type:
+		return arrow.FixedWidthTypes.Date32
+	case arrow.DecimalType:
+		if stored, ok := tabledef.StorageType(t).(*arrow.Decimal128Type); ok {
+			return stored
+		}
+		return declared
+	}
 	switch {
-	case isText(declared), isTextDictionary(declared):
+	case isText(declared):
 		return arrow.BinaryTypes.String
 	case isBinary(declared):
 		return arrow.BinaryTypes.Binary
-	default:
+	}
+	children := tabledef.Children(declared)
+	if len(children) == 0 {
 		return declared
 	}
+	plain := make([]arrow.Field, len(children))
+	for i, f := range children {
+		plain[i] = compatField(f)
+	}
+	return tabledef.WithChildren(declared, plain)
+}
+
+func compatField(f arrow.Field) arrow.Field {
+	f.Type = Compat(f.Type)
+	return f
 }
 
 // isText says whether t is one of the plain string layouts.
@@ -43,15 +76,51 @@ var widthRank = map[arrow.Type]struct{ family, width int }{
 
 // accepts says whether a stream's column of type from may fill a column that
 // is declared as to: the same type, a wider number of the same family, another
-// string layout, or a dictionary of strings for plain strings.
+// string layout, or a dictionary of the declared type. Neither has extension
+// types, nor is too deep.
 func accepts(from, to arrow.DataType) bool {
-	if arrow.TypeEqual(from, to) {
+	if sameType(from, to) {
 		return true
 	}
 	if isText(to) {
 		return isText(from) || isTextDictionary(from)
 	}
+	if d, ok := from.(*arrow.DictionaryType); ok {
+		return sameType(d.ValueType, to)
+	}
 	f, ok := widthRank[from.ID()]
 	t := widthRank[to.ID()]
 	return ok && f.family == t.family && f.width < t.width
+}
+
+// sameType says whether types are equal but for whether their children may be
+// null, which the rows tell, for metadata, and for the names of what is inside
+// lists, which are no part of a type.
+func sameType(from, to arrow.DataType) bool {
+	if !arrow.IsNested(from.ID()) && from.ID() != arrow.DICTIONARY || from.ID() != to.ID() {
+		return arrow.TypeEqual(from, to)
+	}
+	switch f := from.(type) {
+	case *arrow.DictionaryType:
+		t := to.(*arrow.DictionaryType)
+		return f.Ordered == t.Ordered && arrow.TypeEqual(f.IndexType, t.IndexType) && sameType(f.ValueType, t.ValueType)
+	case *arrow.FixedSizeListType:
+		if f.Len() != to.(*arrow.FixedSizeListType).Len() {
+			return false
+		}
+	case *arrow.MapType:
+		if f.KeysSorted != to.(*arrow.MapType).KeysSorted {
+			return false
+		}
+	}
+	mine, theirs := tabledef.Children(from), tabledef.Children(to)
+	if len(mine) != len(theirs) {
+		return false
+	}
+	for i := range mine {
+		if from.ID() == arrow.STRUCT && mine[i].Name != theirs[i].Name || !sameType(mine[i].Type, theirs[i].Type) {
+			return false
+		}
+	}
+	return true
 }
