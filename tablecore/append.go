@@ -1,16 +1,20 @@
 package tablecore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/ingest"
+	"contrail/tablecore/internal/scratch"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/internal/txn"
+	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
 
@@ -27,7 +31,12 @@ type RowReader interface {
 type AppendOptions struct {
 	// ExpectedVersion is the only version the append may follow.
 	ExpectedVersion *int64
-	RequestID       string
+	// RequestID, when not empty, makes the append safe to repeat: of all
+	// appends to the table with this id, in whatever process, one is committed,
+	// and each other with the same rows is answered with its report, for 7 days
+	// or until 100,000 newer ids. Other rows are REQUEST_ID_REUSED. A stream
+	// without rows commits nothing and is not remembered.
+	RequestID string
 	// Compression is auto (default), zstd, snappy, lz4_raw or uncompressed, in
 	// any case.
 	Compression string
@@ -78,21 +87,33 @@ func checkRequestID(id string) error {
 }
 
 // CheckAppend makes the checks that precede the rows: the table's format, the
-// settings, expected_version and the stream's schema. Append repeats them.
+// settings, request_id, expected_version and the stream's schema. Append
+// repeats them.
 func (t *Table) CheckAppend(ctx context.Context, schema *arrow.Schema, o AppendOptions) error {
 	_, err := t.prepareAppend(ctx, schema, o)
 	return t.wrap(err)
 }
 
-// prepareAppend makes the checks that precede the rows. Without an expected
-// version it first tries the snapshot in memory: publishing finds out what is
-// newer. A refusal is given on the newest version only.
-func (t *Table) prepareAppend(ctx context.Context, schema *arrow.Schema, o AppendOptions) (*ingest.Append, error) {
+// prepared is an append after the checks that precede its rows: a new one, or
+// the repetition of one that is in the table.
+type prepared struct {
+	*ingest.Append
+	repeats *snapshot.Request    // nil unless the table knows the request id
+	def     *tabledef.Definition // of the version that knows it
+}
+
+// prepareAppend makes the checks that precede the rows. Where nothing has to be
+// compared with the newest version it first tries the snapshot in memory:
+// publishing finds out what is newer. A refusal is given on the newest version
+// only.
+func (t *Table) prepareAppend(ctx context.Context, schema *arrow.Schema, o AppendOptions) (*prepared, error) {
 	write, err := o.writeOptions()
-	s := t.txn.Current()
-	if o.ExpectedVersion == nil && err == nil {
-		if a, err := t.newAppend(s, schema, o, write); err == nil {
-			return a, nil
+	current := t.txn.Current()
+	// Only the newest version tells whether there is a schema to adopt: files
+	// written to a stream's own schema do not fit one that another has brought.
+	if o.ExpectedVersion == nil && o.RequestID == "" && err == nil && current.Def.Stored != nil {
+		if p, err := t.prepareOn(current, schema, o, write); err == nil {
+			return p, nil
 		}
 	}
 	s, refreshErr := t.txn.Refresh(ctx)
@@ -105,81 +126,141 @@ func (t *Table) prepareAppend(ctx context.Context, schema *arrow.Schema, o Appen
 	if err != nil {
 		return nil, err
 	}
-	return t.newAppend(s, schema, o, write)
+	return t.prepareOn(s, schema, o, write)
 }
 
-func (t *Table) newAppend(s *snapshot.Snapshot, schema *arrow.Schema, o AppendOptions, write datafile.WriteOptions) (*ingest.Append, error) {
+// prepareOn makes the checks on one version.
+func (t *Table) prepareOn(s *snapshot.Snapshot, schema *arrow.Schema, o AppendOptions, write datafile.WriteOptions) (*prepared, error) {
 	if err := s.CheckWritable(); err != nil {
 		return nil, err
 	}
 	if err := checkID(s, o.TableID); err != nil {
 		return nil, err
 	}
+	if o.RequestID != "" {
+		if r := s.Request(o.RequestID, t.warehouse.opts.Clock().UnixMilli()); r != nil {
+			return &prepared{repeats: r, def: s.Def}, checkRepetition(r, s.Def, schema)
+		}
+	}
 	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
 		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
 	}
-	return ingest.NewAppend(s, schema, ingest.AppendConfig{
-		Store: t.store, Files: t.files, Mem: t.warehouse.opts.Allocator, MemoryBudget: t.warehouse.opts.MemoryBudget,
-		Write: write, Now: t.warehouse.opts.Clock, NewID: t.warehouse.newUUID, Software: t.warehouse.opts.Software,
+	a, err := ingest.NewAppend(s, schema, ingest.AppendConfig{
+		Store: t.store, Files: t.files, Mem: t.warehouse.opts.Allocator, Rows: t.warehouse.rows, MemoryBudget: t.warehouse.opts.MemoryBudget, Budget: t.warehouse.budget,
+		Scratch: scratch.Dir(t.warehouse.opts.Scratch),
+		Write:   write, Now: t.warehouse.opts.Clock, NewID: t.warehouse.newUUID, Software: t.warehouse.opts.Software, Digest: o.RequestID != "",
 	})
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{Append: a}, nil
 }
 
 // Append stores the rows of a stream as one commit, all or nothing. The order
 // of its checks, and the error of each, are those of table-semantics.md; after
-// an error other than COMMIT_UNKNOWN nothing of the append is left.
+// an error other than COMMIT_UNKNOWN nothing of the append is left. An append
+// whose request id the table knows is read to its end and answered with the
+// first one's report.
 func (t *Table) Append(ctx context.Context, rows RowReader, o AppendOptions) (*AppendReport, error) {
 	report, err := t.append(ctx, rows, o)
 	return report, t.wrap(storeError(err))
 }
 
 func (t *Table) append(ctx context.Context, rows RowReader, o AppendOptions) (*AppendReport, error) {
-	a, err := t.prepareAppend(ctx, rows.Schema(), o)
+	p, err := t.prepareAppend(ctx, rows.Schema(), o)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Write(ctx, rows); err != nil {
+	if p.repeats != nil {
+		return t.replayAppend(ctx, p, rows)
+	}
+	if err := p.Write(ctx, rows); err != nil {
 		return nil, err
 	}
-	base := a.Base()
-	report := newAppendReport(base.Version(), a, o)
-	if a.Rows() == 0 {
-		s, err := t.at(ctx, At{TableID: o.TableID})
-		if err != nil {
-			return nil, err
-		}
-		if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
-			return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
-		}
-		report.StartingVersion, report.CommittedVersion = s.Version(), s.Version()
-		return report, nil
+	if p.Rows() == 0 {
+		return t.emptyAppend(ctx, p.Append, o)
 	}
-	id, err := t.warehouse.newUUID()
+	return t.publishAppend(ctx, p.Append, o)
+}
+
+// emptyAppend answers a stream without rows. It commits nothing, so there is
+// nothing that a request id could be remembered with.
+func (t *Table) emptyAppend(ctx context.Context, a *ingest.Append, o AppendOptions) (*AppendReport, error) {
+	s, err := t.at(ctx, At{TableID: o.TableID})
+	if err != nil {
+		return nil, err
+	}
+	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
+		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
+	}
+	if err := a.Revalidate(ctx, s); err != nil {
+		return nil, err // another writer has brought a schema meanwhile
+	}
+	return newAppendReport(s.Version(), a, o), nil
+}
+
+// publishAppend makes the checks that follow the rows and commits what was
+// written.
+func (t *Table) publishAppend(ctx context.Context, a *ingest.Append, o AppendOptions) (*AppendReport, error) {
+	edit, report, err := t.appendEdit(a, o)
 	if err == nil {
-		err = a.Revalidate(ctx, base)
+		err = t.checkWritten(ctx, a)
 	}
 	if err != nil {
 		a.Discard(ctx)
 		return nil, err
 	}
 	a.Remember()
-	_, err = t.txn.Publish(ctx, &txn.Edit{
-		ID: id, Operation: "append", RequestID: o.RequestID, ExpectedVersion: o.ExpectedVersion, Base: base, Revalidate: a.Revalidate,
-		Commit: func(s *snapshot.Snapshot) (*deltalog.Commit, error) {
-			report.CommittedVersion = s.Version() + 1
-			text, err := json.Marshal(report)
-			if err != nil {
-				return nil, err
-			}
-			return a.Commit(s, txn.Extra("append", o.RequestID, text))
-		},
-	})
-	if err != nil {
-		if tableerr.TokenOf(err) != tableerr.TokenCommitUnknown {
-			a.Discard(ctx)
-		}
-		return nil, err
+	landed, err := t.txn.Publish(ctx, edit)
+	if err == nil {
+		return report, nil
 	}
-	return report, nil
+	if landed == nil && tableerr.TokenOf(err) != tableerr.TokenCommitUnknown {
+		a.Discard(ctx)
+	}
+	var known *txn.KnownRequest
+	if errors.As(err, &known) {
+		return t.firstReport(ctx, known.Request, ingest.OpAppend, edit.Request.Digest)
+	}
+	return nil, err
+}
+
+// checkWritten checks what was written against the version that the append
+// began with. A refusal is given on the newest version only: where there is a
+// newer one Publish finds it, and judges.
+func (t *Table) checkWritten(ctx context.Context, a *ingest.Append) error {
+	err := a.Revalidate(ctx, a.Base())
+	if err == nil {
+		return nil
+	}
+	if s, failed := t.txn.Refresh(ctx); failed == nil && s.Version() > a.Base().Version() {
+		return nil
+	}
+	return err
+}
+
+// appendEdit describes the commit of an append and its report, whose version
+// is filled in each time the commit is made.
+func (t *Table) appendEdit(a *ingest.Append, o AppendOptions) (*txn.Edit, *AppendReport, error) {
+	id, err := t.warehouse.newUUID()
+	if err != nil {
+		return nil, nil, err
+	}
+	report := newAppendReport(a.Base().Version(), a, o)
+	edit := &txn.Edit{ID: id, Operation: ingest.OpAppend, RequestID: cmp.Or(o.RequestID, id),
+		Row: txn.RowAppend, ExpectedVersion: o.ExpectedVersion, Base: a.Base(), Revalidate: a.Revalidate}
+	if o.RequestID != "" {
+		edit.Request = &snapshot.Request{ID: o.RequestID, Op: ingest.OpAppend, Digest: a.Digest()}
+	}
+	edit.Commit = func(s *snapshot.Snapshot) (*deltalog.Commit, error) {
+		report.CommittedVersion = s.Version() + 1
+		text, err := json.Marshal(report)
+		if err != nil {
+			return nil, err
+		}
+		return a.Commit(s, txn.Extra(ingest.OpAppend, edit.RequestID, text))
+	}
+	return edit, report, nil
 }
 
 func newAppendReport(version int64, a *ingest.Append, o AppendOptions) *AppendReport {

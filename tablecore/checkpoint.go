@@ -34,13 +34,10 @@ func (c *checkpointer) consider(s *snapshot.Snapshot) {
 		defer c.done()
 		ctx, cancel := context.WithTimeout(context.Background(), checkpointTimeout)
 		defer cancel()
-		ref, err := c.table.log.WriteCheckpoint(ctx, s.State)
-		if err != nil {
+		if _, err := c.table.txn.WriteCheckpoint(ctx, s); err != nil {
 			c.table.warehouse.opts.Events.warn(ctx, "checkpoint failed", map[string]any{
 				"table": c.table.name.String(), "version": s.Version(), "error": err.Error()})
-			return
 		}
-		c.table.txn.NoteCheckpoint(ref)
 	})
 }
 

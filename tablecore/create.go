@@ -30,6 +30,9 @@ type CreateOptions struct {
 	Schema           *arrow.Schema // nil = adopted from the first append
 }
 
+// opCreate is the operation of a table's first commit.
+const opCreate = "create_table"
+
 // CreateTable makes a table and describes it. INVALID for a definition that
 // makes no sense; TABLE_EXISTS when the name, or one that differs only in
 // case, is taken. Of several calls at once exactly one succeeds.
@@ -60,9 +63,10 @@ func (w *Warehouse) createTable(ctx context.Context, o CreateOptions) (*Descript
 	if err != nil {
 		return nil, err
 	}
-	if err := w.putFirst(ctx, o.Name, commit); err != nil {
+	if err := w.putFirst(ctx, o.Name, id, commit); err != nil {
 		return nil, err
 	}
+	w.opts.Events.committed(ctx, o.Name.String(), 0, opCreate)
 	t, err := w.Table(ctx, o.Name)
 	if err != nil {
 		return nil, err
@@ -97,8 +101,9 @@ func (w *Warehouse) firstCommit(def *tabledef.Definition) ([]byte, error) {
 	now := w.opts.Clock().UnixMilli()
 	metadata.CreatedTime = &now
 	commit := &deltalog.Commit{
+		// The identity stands for a request id, too: nobody else has it.
 		Info: &deltalog.CommitInfo{Timestamp: &now, InCommitTimestamp: &now, Operation: "CREATE TABLE", EngineInfo: w.opts.Software,
-			Extra: txn.Extra("create_table", "", nil)},
+			Extra: txn.Extra(opCreate, def.ID, nil)},
 		Protocol: protocol, Metadata: metadata,
 	}
 	return deltalog.EncodeCommit(commit)
@@ -106,7 +111,7 @@ func (w *Warehouse) firstCommit(def *tabledef.Definition) ([]byte, error) {
 
 // putFirst makes the table's directory and its first commit. An unclear answer
 // is cleared up by reading: the commit holds an id nobody else has.
-func (w *Warehouse) putFirst(ctx context.Context, name tabledef.Name, data []byte) error {
+func (w *Warehouse) putFirst(ctx context.Context, name tabledef.Name, id string, data []byte) error {
 	store, err := w.opts.Store.Sub(ctx, name.Dir(), true)
 	if err != nil {
 		return storeError(err)
@@ -125,7 +130,7 @@ func (w *Warehouse) putFirst(ctx context.Context, name tabledef.Name, data []byt
 		case errors.Is(readErr, objstore.ErrNotExist):
 			return &tableerr.StoreUnavailable{Cause: err}
 		default:
-			return &tableerr.CommitUnknown{Cause: err}
+			return &tableerr.CommitUnknown{RequestID: id, Cause: err}
 		}
 	}
 	if errors.Is(err, objstore.ErrExist) {

@@ -3,7 +3,6 @@ package tablecore
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -32,7 +31,7 @@ func (t *Table) describe(s *snapshot.Snapshot) *Description {
 	d := &Description{
 		Table: t.name.String(), TableID: def.ID, Version: s.Version(), CommittedAt: committedAt(s), FormatVersion: def.Format.String(),
 		IndexColumn: def.IndexColumn, IndexType: string(def.IndexType), IndexGranularity: Granularity(def.Granularity),
-		EntityColumns: slices.Concat([]string{}, def.EntityColumns), Uniqueness: string(def.Uniqueness), IngestTimeColumn: def.IngestTimeColumn,
+		EntityColumns: append([]string{}, def.EntityColumns...), Uniqueness: string(def.Uniqueness), IngestTimeColumn: def.IngestTimeColumn,
 		Rows: s.Rows, Files: int64(len(s.Files)), Bytes: s.Bytes, Properties: maps.Clone(def.Properties), Schema: def.Schema(),
 	}
 	if def.Timezone != "" {

@@ -13,6 +13,7 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"os"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -21,7 +22,7 @@ import (
 	"contrail/tablecore/tabledef"
 )
 
-// DefaultMemoryBudget bounds what one append may buffer, in bytes.
+// DefaultMemoryBudget bounds what all appends together may buffer, in bytes.
 const DefaultMemoryBudget = 2 << 30
 
 // Options configure a Warehouse. Only Store is required; the zero value of
@@ -37,8 +38,15 @@ type Options struct {
 	Random io.Reader
 	// Events are told what happens.
 	Events Events
-	// MemoryBudget bounds what one append may buffer, in bytes.
+	// MemoryBudget bounds what all appends that are under way may buffer
+	// together, in bytes. One that finds it used up goes on in scratch files; one
+	// that finds no memory at all is MESSAGE_TOO_LARGE.
 	MemoryBudget int64
+	// Scratch is a local directory for the rows of appends that find no memory;
+	// default os.TempDir(). It is made when it is needed. Its files have no names
+	// and are gone when the append or the process ends. A full one is
+	// STORAGE_FULL. A file system in memory (tmpfs) makes no sense here.
+	Scratch string
 	// AllowExternalPaths accepts data files outside the table's directory.
 	AllowExternalPaths bool
 	// Software names the writer in commits; default "Contrail/<version>".
@@ -80,6 +88,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MemoryBudget <= 0 {
 		o.MemoryBudget = DefaultMemoryBudget
+	}
+	if o.Scratch == "" {
+		o.Scratch = os.TempDir()
 	}
 	if o.Software == "" {
 		o.Software = "Contrail/" + tabledef.SoftwareVersion

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"contrail/tablecore/internal/predicate"
 	"contrail/tablecore/internal/scan"
 	"contrail/tablecore/tabledef"
 )
@@ -26,15 +28,29 @@ type SplitInfo = scan.SplitInfo
 // reads all columns but the insertion-time column of all rows of the newest
 // version.
 type ScanOptions struct {
-	Columns    []string        // nil = all but the insertion-time column
-	Entities   []EntityFilter  // nil = all, empty = none
-	Start, End json.RawMessage // half-open range on the index, nil = open
-	Version    *int64          // nil = newest
-	TableID    string          // "" = whatever table has the name
-	Profile    string          // "compat" (default) or "exact"
-	BatchRows  int             // upper bound, 0 = 65,536
-	Split      *Split          // nil = the whole scan
+	Columns     []string        // nil = all but the insertion-time column
+	Entities    []EntityFilter  // nil = all, empty = none
+	Start, End  json.RawMessage // half-open range on the index, nil = open
+	Filter      []Condition     // all must hold
+	Version     *int64          // nil = newest
+	AsOf        *time.Time      // the newest version committed at or before it, in place of Version
+	TableID     string          // "" = whatever table has the name
+	Limit       *int64          // the first rows of the order, nil = all
+	Order       string          // "entity_index" (default) or "unordered"
+	NewestFirst bool            // by index descending over all entities, then by entity
+	Profile     string          // "compat" (default) or "exact"
+	BatchRows   int             // upper bound, 0 = 65,536
+	Split       *Split          // nil = the whole scan
+
+	unpruned bool // look at every row, for tests
 }
+
+// Condition is one condition of a filter: Column, Op and, but for "is null" and
+// "is not null", Value in JSON, which for "in" is a list. The operators are = (or
+// ==) != < <= > >=, in, is null, is not null. Numbers compare by value, texts
+// and binaries by bytes; NaN is above everything and equals itself, +0 equals
+// −0; a null satisfies only "is null".
+type Condition = predicate.Condition
 
 // ScanPlan is a scan of one version, ready to run. The same options on the
 // same version give the same plan in every process. It is safe for concurrent
@@ -49,12 +65,13 @@ type ScanPlan struct {
 // by what the log says. Beyond the check whether the version is current it
 // reads nothing.
 func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*ScanPlan, error) {
-	s, err := t.at(ctx, At{Version: o.Version, TableID: o.TableID})
+	s, err := t.at(ctx, At{Version: o.Version, AsOf: o.AsOf, TableID: o.TableID})
 	if err != nil {
 		return nil, t.wrap(err)
 	}
 	plan, err := scan.NewPlan(s, t.files, t.warehouse.opts.Allocator, scan.Request{
 		Columns: o.Columns, Entities: o.Entities, AllEntities: o.Entities == nil, Start: o.Start, End: o.End,
+		Filter: o.Filter, Limit: o.Limit, Order: o.Order, NewestFirst: o.NewestFirst, Unpruned: o.unpruned,
 		Profile: o.Profile, BatchRows: o.BatchRows, Split: o.Split})
 	if err != nil {
 		return nil, t.wrap(err)
@@ -75,10 +92,20 @@ func (p *ScanPlan) Version() int64 { return p.plan.Version() }
 func (p *ScanPlan) Schema() *arrow.Schema { return p.plan.Schema() }
 
 // SchemaID is a short fingerprint of Schema: 16 hex digits.
-func (p *ScanPlan) SchemaID() string {
-	sum := sha256.Sum256([]byte(p.plan.Schema().Fingerprint()))
+func (p *ScanPlan) SchemaID() string { return schemaID(p.plan.Schema()) }
+
+func schemaID(s *arrow.Schema) string {
+	form, err := tabledef.EncodeSchemaIPC(s) // Arrow's own fingerprint is empty for some types
+	if err != nil {
+		form = []byte(s.String()) // cannot be: a table's schema was encoded before
+	}
+	sum := sha256.Sum256(form)
 	return hex.EncodeToString(sum[:8])
 }
+
+// Ordered says whether the rows come in an order that was asked for, and the
+// splits with them.
+func (p *ScanPlan) Ordered() bool { return p.plan.Ordered() }
 
 // Rows is the number of rows the scan gives, −1 when it is not known without
 // reading.
@@ -86,7 +113,8 @@ func (p *ScanPlan) Rows() int64 { return p.plan.Rows() }
 
 // Splits divides the scan into at most max parts of about equal size, in the
 // scan's order. Each is run by planning with Split{i, len(splits)}. With max 1
-// nothing is read; else the entity directories of the files are.
+// nothing is read; else the entity directories of the files are. A scan with a
+// limit or with NewestFirst has one part.
 func (p *ScanPlan) Splits(ctx context.Context, max int) ([]SplitInfo, error) {
 	if max <= 1 {
 		return []SplitInfo{{Rows: p.plan.Rows(), Bytes: -1}}, nil

@@ -30,6 +30,9 @@ type Table struct {
 // At says which version of a table is meant. The zero value is the newest.
 type At struct {
 	Version *int64
+	// AsOf means the newest version that was committed at or before it. It does
+	// not go together with Version.
+	AsOf *time.Time
 	// TableID, when not empty, must be the table's identity: a table that was
 	// dropped and made again is TABLE_NOT_FOUND.
 	TableID string
@@ -37,7 +40,8 @@ type At struct {
 
 func newTable(ctx context.Context, w *Warehouse, name tabledef.Name, store objstore.Store) (*Table, error) {
 	t := &Table{warehouse: w, name: name, store: store}
-	t.log = deltalog.New(store, deltalog.Options{AllowExternalPaths: w.opts.AllowExternalPaths, Allocator: w.opts.Allocator})
+	t.log = deltalog.New(store, deltalog.Options{AllowExternalPaths: w.opts.AllowExternalPaths, Allocator: w.opts.Allocator,
+		CheckProperties: checkFormat})
 	t.files = w.cache.Files(store, w.opts.Allocator, t.damaged)
 	t.checkpoints.table = t
 	var err error
@@ -46,6 +50,13 @@ func newTable(ctx context.Context, w *Warehouse, name tabledef.Name, store objst
 		return nil, err
 	}
 	return t, nil
+}
+
+// checkFormat refuses a table whose format this software cannot read, whatever
+// else it may not understand of it.
+func checkFormat(configuration map[string]string) error {
+	_, err := tabledef.ReadableFormat(configuration[tabledef.KeyFormatVersion])
+	return err
 }
 
 // Name returns the name the table was opened by.
@@ -70,12 +81,22 @@ func (t *Table) wrap(err error) error { return tableerr.WithTable(err, t.name.St
 func (t *Table) at(ctx context.Context, at At) (*snapshot.Snapshot, error) {
 	var s *snapshot.Snapshot
 	var err error
-	if at.Version != nil {
+	switch {
+	case at.AsOf != nil && at.Version != nil:
+		return nil, tableerr.InvalidField("as_of", "as_of and version do not go together")
+	case at.AsOf != nil:
+		s, err = t.asOf(ctx, *at.AsOf)
+	case at.Version != nil:
 		s, err = t.txn.At(ctx, *at.Version)
-	} else {
+	default:
 		s, err = t.txn.Refresh(ctx)
 	}
 	if err != nil {
+		// A table that took the name of a dropped one may lack the version too:
+		// that it is another table is the better answer.
+		if newest, failed := t.txn.Refresh(ctx); failed == nil && checkID(newest, at.TableID) != nil {
+			return nil, checkID(newest, at.TableID)
+		}
 		return nil, err
 	}
 	return s, checkID(s, at.TableID)

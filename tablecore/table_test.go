@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,12 @@ import (
 	"contrail/tablecore/tabletest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(runChild(role, os.Getenv(dirVariable)))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var weather = arrow.NewSchema([]arrow.Field{
 	{Name: "origin", Type: arrow.BinaryTypes.String},

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/google/uuid"
 
 	"contrail/tablecore/internal/filecache"
+	"contrail/tablecore/internal/ingest"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
@@ -19,8 +21,10 @@ import (
 // Warehouse is a directory of tables. It is safe for concurrent use, also by
 // several processes on one store.
 type Warehouse struct {
-	opts  Options
-	cache *filecache.Cache
+	opts   Options
+	cache  *filecache.Cache
+	budget *ingest.Budget   // of all appends
+	rows   memory.Allocator // of what appends buffer
 
 	mu     sync.Mutex
 	tables map[tabledef.Name]*Table
@@ -35,8 +39,12 @@ func Open(ctx context.Context, opts Options) (*Warehouse, error) {
 	if opts.Store == nil {
 		return nil, errors.New("tablecore: Options.Store is missing")
 	}
+	rows := opts.Allocator
+	if rows == nil {
+		rows = ingest.OffHeap()
+	}
 	opts = opts.withDefaults()
-	return &Warehouse{opts: opts, cache: filecache.New(), tables: map[tabledef.Name]*Table{}}, ctx.Err()
+	return &Warehouse{opts: opts, rows: rows, cache: filecache.New(), budget: ingest.NewBudget(opts.MemoryBudget), tables: map[tabledef.Name]*Table{}}, ctx.Err()
 }
 
 // Close waits for background work and gives the store back. Tables and plans

@@ -60,6 +60,7 @@ func (e *TableExists) Fields() []Field { return e.fields() }
 type VersionNotFound struct {
 	About
 	Version, Current int64
+	Msg              string // a more exact sentence, when there is one
 }
 
 func (e *VersionNotFound) Error() string { return e.Text() }
@@ -69,6 +70,9 @@ func (e *VersionNotFound) Token() Token { return TokenVersionNotFound }
 
 // Text implements Error.
 func (e *VersionNotFound) Text() string {
+	if e.Msg != "" {
+		return e.Msg
+	}
 	return fmt.Sprintf("%s has no version %d; its current version is %d", e.object(), e.Version, e.Current)
 }
 

@@ -3,7 +3,9 @@ package ingest
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/filecache"
 	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/internal/scratch"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/internal/txn"
 	"contrail/tablecore/objstore"
@@ -28,12 +31,21 @@ type AppendConfig struct {
 	Store        objstore.Store
 	Files        *filecache.Files
 	Mem          memory.Allocator
+	Rows         memory.Allocator // of the rows, nil for Mem
 	MemoryBudget int64
+	Budget       *Budget       // of all appends, nil for no such limit
+	Scratch      scratch.Space // nil refuses what finds no memory
 	Write        datafile.WriteOptions
 	Now          func() time.Time
 	NewID        func() (string, error)
 	Software     string
+	// Digest asks for a digest of the rows.
+	Digest bool
 }
+
+// OpAppend is the op of an append, in digests and where request ids are
+// remembered.
+const OpAppend = "append"
 
 // Append is one append on its way from a stream to a commit. Its steps are
 // NewAppend, Write, Revalidate, Remember, Commit (Revalidate and Commit again
@@ -42,7 +54,8 @@ type Append struct {
 	cfg     AppendConfig
 	base    *snapshot.Snapshot
 	def     *tabledef.Definition // of the rows that are written
-	adopts  bool                 // def's schema comes from the stream
+	adopts  *arrow.Schema        // the stream's, where def's schema comes from it
+	digest  *Digest              // nil when none is asked for
 	result  *Result
 	checked map[string]bool // files whose coverage was compared
 }
@@ -55,9 +68,12 @@ func NewAppend(s *snapshot.Snapshot, schema *arrow.Schema, cfg AppendConfig) (*A
 		if err := tabledef.CheckAdoption(schema, s.Def); err != nil {
 			return nil, err
 		}
-		a.def, a.adopts = s.Def.WithSchema(schema), true
+		a.def, a.adopts = s.Def.WithSchema(schema), schema
 	}
-	_, err := convert.NewAligner(schema, a.def)
+	aligner, err := convert.NewAligner(schema, a.def)
+	if err == nil && cfg.Digest {
+		a.digest = NewDigest(OpAppend, a.def, aligner)
+	}
 	return a, err
 }
 
@@ -68,8 +84,8 @@ func (a *Append) Write(ctx context.Context, rows RowReader) error {
 	if err != nil {
 		return err
 	}
-	a.result, err = Run(ctx, Config{Store: a.cfg.Store, Def: a.def, Domain: domain, Mem: a.cfg.Mem, MemoryBudget: a.cfg.MemoryBudget,
-		Write: a.cfg.Write, Now: a.cfg.Now, NewFileName: a.newFileName, Software: a.cfg.Software}, rows)
+	a.result, err = Run(ctx, Config{Store: a.cfg.Store, Def: a.def, Domain: domain, Mem: a.cfg.Mem, Rows: a.cfg.Rows, MemoryBudget: a.cfg.MemoryBudget,
+		Budget: a.cfg.Budget, Scratch: a.cfg.Scratch, Write: a.cfg.Write, Now: a.cfg.Now, NewFileName: a.newFileName, Software: a.cfg.Software, Digest: a.digest}, rows)
 	return err
 }
 
@@ -92,6 +108,14 @@ func (a *Append) Base() *snapshot.Snapshot { return a.base }
 // Settings are the write options in force.
 func (a *Append) Settings() datafile.WriteOptions { return a.cfg.Write }
 
+// Digest is that of the rows that were written, "" where none was asked for.
+func (a *Append) Digest() string {
+	if a.digest == nil {
+		return ""
+	}
+	return a.digest.Sum()
+}
+
 // Rows is the number of rows that were written.
 func (a *Append) Rows() int64 { return a.result.Rows }
 
@@ -105,7 +129,7 @@ func (a *Append) Revalidate(ctx context.Context, s *snapshot.Snapshot) error {
 	if err := s.CheckWritable(); err != nil {
 		return err
 	}
-	if err := a.checkDefinition(s.Def); err != nil {
+	if err := a.checkDefinition(s); err != nil {
 		return err
 	}
 	if s.Def.Uniqueness == tabledef.UniqueNone || a.result.Coverage == nil || len(s.Files) == 0 {
@@ -117,11 +141,19 @@ func (a *Append) Revalidate(ctx context.Context, s *snapshot.Snapshot) error {
 // checkDefinition makes sure that the files written fit a table that may have
 // changed since: the same keys and types, and what it has gained may be left
 // out.
-func (a *Append) checkDefinition(now *tabledef.Definition) error {
+func (a *Append) checkDefinition(s *snapshot.Snapshot) error {
+	now := s.Def
 	if now.ID != a.def.ID {
 		return &tableerr.TableNotFound{}
 	}
+	if now.IndexColumn != a.def.IndexColumn || now.IndexType != a.def.IndexType || now.Granularity != a.def.Granularity ||
+		!slices.Equal(now.EntityColumns, a.def.EntityColumns) {
+		return &tableerr.VersionConflict{Expected: a.base.Version(), Found: s.Version()} // other keys, or other intervals
+	}
 	if now.Stored == nil {
+		if a.adopts == nil {
+			return &tableerr.VersionConflict{Expected: a.base.Version(), Found: s.Version()} // nothing to compare with
+		}
 		return nil
 	}
 	for _, f := range now.Stored.Fields() {
@@ -153,9 +185,9 @@ func mismatch(column, expected, found string) error {
 // bounds meet it.
 func (a *Append) checkOverlap(ctx context.Context, s *snapshot.Snapshot) error {
 	var total coverage.Overlap
-	lo, hi := a.intervals(s)
+	first, last := a.span(s)
 	for _, f := range s.Files {
-		if a.checked[f.Path] || s.Domain.ID(f.Min) > hi || s.Domain.ID(f.Max) < lo || !a.mayHold(f) {
+		if !f.Meets(first, last) || a.checked[f.Path] || !a.mayHold(f) {
 			continue
 		}
 		index, err := a.cfg.Files.Index(ctx, s, f)
@@ -184,27 +216,24 @@ func (a *Append) mayHold(f *snapshot.File) bool {
 	return found
 }
 
-// intervals returns the first and the last interval the append touches.
-func (a *Append) intervals(s *snapshot.Snapshot) (lo, hi uint64) {
-	lo = math.MaxUint64
+// span returns the ends of the intervals that the append's first and last rows
+// lie in, so that a file costs two comparisons.
+func (a *Append) span(s *snapshot.Snapshot) (first, last uint64) {
+	lo, hi := uint64(math.MaxUint64), uint64(0)
 	for _, f := range a.result.Files {
-		lo, hi = min(lo, s.Domain.ID(f.MinIndex)), max(hi, s.Domain.ID(f.MaxIndex))
+		lo, hi = min(lo, f.MinIndex), max(hi, f.MaxIndex)
 	}
-	return lo, hi
+	first, _ = s.Domain.Bounds(s.Domain.ID(lo))
+	_, last = s.Domain.Bounds(s.Domain.ID(hi))
+	return first, last
 }
 
 // Commit returns the actions of the commit that follows s.
 func (a *Append) Commit(s *snapshot.Snapshot, extra map[string]json.RawMessage) (*deltalog.Commit, error) {
 	c := &deltalog.Commit{Info: &deltalog.CommitInfo{Operation: "WRITE", OperationParameters: map[string]string{"mode": "Append", "partitionBy": "[]"}, Extra: extra}}
-	if a.adopts && s.Def.Stored == nil {
-		metadata, protocol, err := txn.Describe(a.def)
-		if err != nil {
+	if a.adopts != nil && s.Def.Stored == nil {
+		if err := a.adopt(c, s); err != nil {
 			return nil, err
-		}
-		metadata.CreatedTime = s.State.Metadata().CreatedTime
-		c.Metadata = metadata
-		if protocol.MinReaderVersion > s.State.Protocol().MinReaderVersion {
-			c.Protocol = protocol
 		}
 	}
 	version := strconv.FormatInt(s.Version()+1, 10)
@@ -218,6 +247,24 @@ func (a *Append) Commit(s *snapshot.Snapshot, extra map[string]json.RawMessage) 
 		c.Adds = append(c.Adds, &add)
 	}
 	return c, nil
+}
+
+// adopt adds the stream's schema to what s says of the table, which others may
+// have changed since the append began.
+func (a *Append) adopt(c *deltalog.Commit, s *snapshot.Snapshot) error {
+	described, protocol, err := txn.Describe(s.Def.WithSchema(a.adopts))
+	if err != nil {
+		return err
+	}
+	metadata := *s.State.Metadata()
+	metadata.SchemaString = described.SchemaString
+	metadata.Configuration = maps.Clone(metadata.Configuration)
+	maps.Copy(metadata.Configuration, described.Configuration)
+	c.Metadata = &metadata
+	if protocol.MinReaderVersion > s.State.Protocol().MinReaderVersion {
+		c.Protocol = protocol
+	}
+	return nil
 }
 
 // Remember hands what is known of the written files to the cache, so that the

@@ -4,6 +4,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/internal/convert"
 )
 
 // column buffers one payload column of an append, or its index column, in the
@@ -13,13 +15,14 @@ type column interface {
 	put(h *heap, arr arrow.Array, from, n int, at place) error
 	// gather returns the given rows in a storage or declared type. It may be
 	// called by several goroutines at once.
-	gather(mem memory.Allocator, rows []uint32) arrow.Array
+	gather(mem memory.Allocator, rows []uint32) (arrow.Array, error)
 	// free returns the column's memory.
 	free(h *heap)
 }
 
 // newColumn returns the buffer of a column of a declared type.
-func newColumn(t arrow.DataType) column {
+func newColumn(declared arrow.DataType) column {
+	t := convert.AlignedType(declared)
 	switch t.ID() {
 	case arrow.STRING, arrow.LARGE_STRING, arrow.STRING_VIEW, arrow.DICTIONARY:
 		return newTextColumn()
@@ -27,6 +30,8 @@ func newColumn(t arrow.DataType) column {
 		return &plainColumn{typ: arrow.BinaryTypes.Binary}
 	case arrow.BOOL:
 		return &boolColumn{}
+	case arrow.DECIMAL128, arrow.LIST, arrow.STRUCT, arrow.MAP:
+		return &arrayColumn{typ: t}
 	}
 	switch t.(arrow.FixedWidthDataType).Bytes() {
 	case 1:
@@ -102,12 +107,12 @@ func fixedValues[T word](arr arrow.Array) []T {
 	return view[T](data.Buffers()[1].Bytes())[data.Offset() : data.Offset()+data.Len()]
 }
 
-func (c *fixedColumn[T]) gather(mem memory.Allocator, rows []uint32) arrow.Array {
+func (c *fixedColumn[T]) gather(mem memory.Allocator, rows []uint32) (arrow.Array, error) {
 	var t T
 	valid, nulls := gatherValidity(&c.valid, mem, rows)
 	buf := newBuffer(mem, len(rows)*len(raw([]T{t})))
 	c.values.gather(view[T](buf.Bytes()), rows)
-	return newArray(c.typ, len(rows), nulls, valid, buf)
+	return newArray(c.typ, len(rows), nulls, valid, buf), nil
 }
 
 func (c *fixedColumn[T]) free(h *heap) {
@@ -125,11 +130,11 @@ func (c *boolColumn) put(h *heap, arr arrow.Array, from, n int, at place) error 
 	return nil
 }
 
-func (c *boolColumn) gather(mem memory.Allocator, rows []uint32) arrow.Array {
+func (c *boolColumn) gather(mem memory.Allocator, rows []uint32) (arrow.Array, error) {
 	valid, nulls := gatherValidity(&c.valid, mem, rows)
 	buf := newBuffer(mem, (len(rows)+7)/8)
 	c.values.gather(buf.Bytes(), rows)
-	return newArray(arrow.FixedWidthTypes.Boolean, len(rows), nulls, valid, buf)
+	return newArray(arrow.FixedWidthTypes.Boolean, len(rows), nulls, valid, buf), nil
 }
 
 func (c *boolColumn) free(h *heap) {
@@ -137,33 +142,34 @@ func (c *boolColumn) free(h *heap) {
 	c.valid.free(h)
 }
 
+// constant is what columns without rows of their own have in common: there is
+// nothing to buffer, and they are gathered once (store.constants).
+type constant struct{}
+
+func (constant) put(*heap, arrow.Array, int, int, place) error          { return nil }
+func (constant) gather(memory.Allocator, []uint32) (arrow.Array, error) { return nil, nil }
+func (constant) free(*heap)                                             {}
+
 // absentColumn stands for a column that the stream does not have: null in
 // every row.
-type absentColumn struct{ typ arrow.DataType }
-
-func (c absentColumn) put(*heap, arrow.Array, int, int, place) error { return nil }
-func (c absentColumn) free(*heap)                                    {}
-func (c absentColumn) gather(mem memory.Allocator, rows []uint32) arrow.Array {
-	return array.MakeArrayOfNull(mem, c.typ, len(rows))
+type absentColumn struct {
+	constant
+	typ arrow.DataType
 }
 
 // stampColumn is the insertion time of rows that bring none: the moment the
 // append began.
 type stampColumn struct {
+	constant
 	typ   arrow.DataType
 	stamp int64
 }
 
-func (c stampColumn) put(*heap, arrow.Array, int, int, place) error { return nil }
-func (c stampColumn) free(*heap)                                    {}
-
-func (c stampColumn) gather(mem memory.Allocator, rows []uint32) arrow.Array {
-	buf := newBuffer(mem, len(rows)*8)
-	values := view[uint64](buf.Bytes())
-	for i := range values {
-		values[i] = uint64(c.stamp)
-	}
-	return newArray(c.typ, len(rows), 0, nil, buf)
+// array returns the column's first n rows.
+func (c stampColumn) array(mem memory.Allocator, n int) arrow.Array {
+	buf := newBuffer(mem, n*8)
+	fill(view[uint64](buf.Bytes()), uint64(c.stamp))
+	return newArray(c.typ, n, 0, nil, buf)
 }
 
 // stampedColumn is the insertion time of a stream that brings it: a null is

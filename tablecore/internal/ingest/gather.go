@@ -28,13 +28,40 @@ type groupGatherer struct {
 	whole  []arrow.Array // by column; nil where a column is gathered by batch
 	plain  []*textColumn // text columns that are gathered as plain text
 	binary []*plainColumn
+	arrays []*arrayColumn
+
+	constants []arrow.Array // by column; nil where rows differ
+}
+
+// constants makes the columns that hold the same in every row.
+func (s *store) constants(mem memory.Allocator) []arrow.Array {
+	all := make([]arrow.Array, len(s.columns))
+	n := int(min(batchRows, s.rows))
+	for i, c := range s.columns {
+		switch c := c.(type) {
+		case stampColumn:
+			all[i] = c.array(mem, n)
+		case absentColumn:
+			all[i] = array.MakeArrayOfNull(mem, c.typ, n)
+		}
+	}
+	return all
+}
+
+func release(arrays []arrow.Array) {
+	for _, arr := range arrays {
+		if arr != nil {
+			arr.Release()
+		}
+	}
 }
 
 // newGroup starts a row group: rows are its stream rows in file order, runs
 // their entities, with positions counted from the first row of the file, where
-// the group begins at first.
-func newGroup(s *store, mem memory.Allocator, schema *arrow.Schema, rows []uint32, runs []run, first int) *groupGatherer {
-	g := &groupGatherer{s: s, mem: mem, rows: rows, whole: make([]arrow.Array, len(s.columns))}
+// the group begins at first. constants are the columns that are the same in
+// each batch, batchRows long. mem need not clear its memory.
+func newGroup(s *store, mem memory.Allocator, schema *arrow.Schema, constants []arrow.Array, rows []uint32, runs []run, first int) *groupGatherer {
+	g := &groupGatherer{s: s, mem: mem, rows: rows, constants: constants, whole: make([]arrow.Array, len(s.columns))}
 	for i, key := range s.keys {
 		g.whole[key] = s.gatherEntity(mem, i, schema.Field(key).Type, runs, first, len(rows))
 	}
@@ -46,6 +73,8 @@ func newGroup(s *store, mem memory.Allocator, schema *arrow.Schema, rows []uint3
 			}
 		case *plainColumn:
 			g.binary = append(g.binary, c)
+		case *arrayColumn:
+			g.arrays = append(g.arrays, c)
 		}
 	}
 	fields := slices.Clone(schema.Fields())
@@ -58,31 +87,26 @@ func newGroup(s *store, mem memory.Allocator, schema *arrow.Schema, rows []uint3
 	return g
 }
 
-func (g *groupGatherer) release() {
-	for _, arr := range g.whole {
-		if arr != nil {
-			arr.Release()
-		}
-	}
-}
+func (g *groupGatherer) release() { release(g.whole) }
 
 // fit returns how many of the rows from start on one batch takes.
 func (g *groupGatherer) fit(start int) int {
 	rows := g.rows[start:min(start+batchRows, len(g.rows))]
-	if len(g.plain) == 0 && len(g.binary) == 0 {
+	if len(g.plain) == 0 && len(g.binary) == 0 && len(g.arrays) == 0 {
 		return len(rows)
 	}
 	bytes := 0
 	for i, row := range rows {
 		for _, c := range g.plain {
-			if c.valid.at(row) {
-				bytes += len(c.value(row))
-			}
+			text, _ := c.value(row)
+			bytes += len(text)
 		}
 		for _, c := range g.binary {
-			if c.valid.at(row) {
-				bytes += len(c.value(row))
-			}
+			text, _ := c.value(row)
+			bytes += len(text)
+		}
+		for _, c := range g.arrays {
+			bytes += c.size(row)
 		}
 		if bytes > batchTexts {
 			return max(i, 1)
@@ -95,19 +119,24 @@ func (g *groupGatherer) fit(start int) int {
 // dictionaries.
 func (g *groupGatherer) batch(start, end int) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, len(g.whole))
-	defer func() {
-		for _, c := range columns {
-			if c != nil {
-				c.Release()
-			}
-		}
-	}()
+	defer func() { release(columns) }()
 	for i := range columns {
 		if g.whole[i] != nil {
 			columns[i] = array.NewSlice(g.whole[i], int64(start), int64(end))
 			continue
 		}
-		declared := g.s.columns[i].gather(g.mem, g.rows[start:end])
+		if g.constants[i] != nil {
+			columns[i] = array.NewSlice(g.constants[i], 0, int64(end-start))
+			continue
+		}
+		declared, err := g.s.columns[i].gather(g.mem, g.rows[start:end])
+		if err != nil {
+			return nil, err
+		}
+		if arrow.TypeEqual(declared.DataType(), g.schema.Field(i).Type) { // as every column that did not stay as declared
+			columns[i] = declared
+			continue
+		}
 		stored, err := convert.ToStorage(g.mem, declared)
 		declared.Release()
 		if err != nil {

@@ -29,6 +29,7 @@ import (
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/internal/scratch"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
 )
@@ -49,16 +50,26 @@ type Config struct {
 	Def    *tabledef.Definition
 	Domain interval.Domain
 	Mem    memory.Allocator
+	// Rows is where the memory comes from that holds the rows until they are
+	// written; default Mem.
+	Rows memory.Allocator
 	// MemoryBudget bounds the memory that holds the append's rows until they
 	// are written, in bytes; 0 means DefaultMemoryBudget. The row groups that
 	// are being encoded, at most two at once, come on top.
 	MemoryBudget int64
-	Write        datafile.WriteOptions
-	Now          func() time.Time
+	// Budget, when set, is shared with other appends, which together stay
+	// below it.
+	Budget *Budget
+	// Scratch is where rows go that find no memory. Without it they are refused.
+	Scratch scratch.Space
+	Write   datafile.WriteOptions
+	Now     func() time.Time
 	// NewFileName returns the path of a new data file, one that nobody uses.
 	NewFileName func() (string, error)
 	// Software names the writer in the files' tags.
 	Software string
+	// Digest, when set, is given every aligned batch.
+	Digest *Digest
 
 	limits limits // sizes of files; zero means the defaults
 }
@@ -101,35 +112,43 @@ func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
 	if cfg.Mem == nil {
 		cfg.Mem = memory.DefaultAllocator
 	}
+	if cfg.Rows == nil {
+		cfg.Rows = cfg.Mem
+	}
 	if cfg.MemoryBudget <= 0 {
 		cfg.MemoryBudget = DefaultMemoryBudget
 	}
-	if cfg.limits == (limits{}) {
-		cfg.limits = defaultLimits
+	if cfg.limits.rows == 0 {
+		files := defaultLimits
+		files.runRows, files.mergeBytes = cfg.limits.runRows, cfg.limits.mergeBytes
+		cfg.limits = files
 	}
 	began := cfg.Now()
 	aligner, err := convert.NewAligner(rows.Schema(), cfg.Def)
 	if err != nil {
 		return nil, err
 	}
-	heap := &heap{mem: cfg.Mem, limit: cfg.MemoryBudget}
-	s, err := newStore(heap, cfg.Def, aligner, began.UnixMicro())
-	if err != nil {
+	in := &intake{cfg: cfg, aligner: aligner, began: began}
+	in.heap = &heap{mem: cfg.Rows, limit: cfg.MemoryBudget, budget: cfg.Budget}
+	defer in.close()
+	if err := in.receive(ctx, rows); err != nil {
 		return nil, err
 	}
-	defer s.free()
-	if err := s.receive(ctx, aligner, rows); err != nil {
-		return nil, err
+	if in.runs != nil {
+		return in.merge(ctx)
 	}
-	if s.rows == 0 {
+	if in.s.rows == 0 {
 		return &Result{}, nil
 	}
-	w := &fileWriter{cfg: cfg, s: s, schema: tabledef.StorageSchema(cfg.Def.Stored), modified: began.UnixMilli()}
+	w := &fileWriter{cfg: cfg, s: in.s, schema: tabledef.StorageSchema(cfg.Def.Stored), modified: began.UnixMilli()}
 	return w.run(ctx)
 }
 
 // receive reads a stream to its end.
-func (s *store) receive(ctx context.Context, aligner *convert.Aligner, rows RowReader) error {
+func (in *intake) receive(ctx context.Context, rows RowReader) error {
+	if err := in.renew(); err != nil {
+		return err
+	}
 	for {
 		batch, err := rows.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -138,11 +157,13 @@ func (s *store) receive(ctx context.Context, aligner *convert.Aligner, rows RowR
 		if err != nil {
 			return err
 		}
-		aligned, err := aligner.Align(s.heap.mem, batch)
+		aligned, err := in.aligner.Align(in.cfg.Mem, batch)
 		if err != nil {
 			return err
 		}
-		err = s.add(aligned)
+		hashed := in.cfg.Digest.begin(aligned)
+		err = in.add(ctx, aligned)
+		hashed()
 		aligned.Release()
 		if err != nil {
 			return err

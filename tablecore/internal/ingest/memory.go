@@ -19,17 +19,38 @@ type heap struct {
 	mem   memory.Allocator
 	limit int64
 	used  atomic.Int64
+
+	budget *Budget // shared with other appends, nil without any
+	grant  grant   // what it has given
 }
 
 // check refuses an append that uses more than its budget, or would with extra
-// bytes.
+// bytes, or that finds the budget of all appends used up.
 func (h *heap) check(extra int64) error {
-	if need := h.used.Load() + extra; need > h.limit {
+	need := h.used.Load() + extra
+	if need > h.limit {
 		return &tableerr.MessageTooLarge{LimitBytes: h.limit, Bytes: need, Msg: fmt.Sprintf(
 			"the append needs more than the %d bytes of memory it may use; send it as several appends", h.limit)}
 	}
+	if !h.grant.fit(h.budget, need) {
+		return &tableerr.MessageTooLarge{LimitBytes: h.budget.limit, Bytes: need, Msg: fmt.Sprintf(
+			"the appends that are under way use up the %d bytes of memory they may use together; repeat it later, or send it as smaller appends", h.budget.limit)}
+	}
 	return nil
 }
+
+// settle makes the heap's part of the shared budget, of which nothing is in use,
+// as large as wanted, or as it can be, and returns what may be used.
+func (h *heap) settle(wanted int64) int64 {
+	wanted = min(wanted, h.limit)
+	if h.grant.fit(h.budget, wanted) {
+		return wanted
+	}
+	return h.grant.bytes()
+}
+
+// close gives the heap's part of the shared budget back.
+func (h *heap) close() { h.grant.end(h.budget) }
 
 // count adds memory that does not come from the heap's allocator.
 func (h *heap) count(bytes int64) { h.used.Add(bytes) }

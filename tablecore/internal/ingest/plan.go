@@ -17,6 +17,7 @@ const (
 	fileBytes    = 128 << 20
 	maxFileBytes = 192 << 20
 	sampleRows   = 1 << 16
+	maxPieces    = 1 << 15 // of one cut; a piece that is still too large is cut again
 )
 
 // segment is a part of one chunk: all rows of it, or those at the given
@@ -43,18 +44,25 @@ type planner struct {
 }
 
 // limits are the sizes of files; tests make them small.
-type limits struct{ rows, maxRows, bytes, maxBytes int64 }
+type limits struct {
+	rows, maxRows, bytes, maxBytes int64
+	runRows                        int64 // rows after which a test wants a run, 0 for no such limit
+	mergeBytes                     int64 // memory that a test lets a merge have, 0 for what there is
+}
 
-var defaultLimits = limits{fileRows, maxFileRows, fileBytes, maxFileBytes}
+var defaultLimits = limits{rows: fileRows, maxRows: maxFileRows, bytes: fileBytes, maxBytes: maxFileBytes}
 
 // plan returns the parts in the order of their ranges.
-func (p *planner) plan() []part {
-	whole := part{rows: int(p.s.rows), min: math.MaxUint64}
-	for i, c := range p.s.chunks {
+func (p *planner) plan() []part { return p.split(nil, p.s.whole()) }
+
+// whole returns all rows of a store.
+func (s *store) whole() part {
+	whole := part{rows: int(s.rows), min: math.MaxUint64}
+	for i, c := range s.chunks {
 		whole.segments = append(whole.segments, segment{chunk: i, all: true})
 		whole.min, whole.max = min(whole.min, c.min), max(whole.max, c.max)
 	}
-	return p.split(nil, whole)
+	return whole
 }
 
 // split appends a part's files to done. A range of one interval stays whole,
@@ -80,17 +88,22 @@ func (p *planner) pieces(rows int64) int {
 		return 1
 	}
 	n := max((rows+p.limits.rows-1)/p.limits.rows, (bytes+p.limits.bytes-1)/p.limits.bytes, 2)
-	return int(n + n%2)
+	return int(min(n+n%2, maxPieces))
 }
 
 // cuts returns the ordinals at which a part is cut into about n pieces of
 // equal rows: ascending starts of intervals, each above the part's first
 // interval. The part spans at least two intervals, and there is always a cut.
 func (p *planner) cuts(whole part, n int) []uint64 {
-	sample := p.sample(whole)
+	return p.cutsOf(p.sample(whole), whole.min, n)
+}
+
+// cutsOf chooses cuts by a sample, which it sorts, of rows whose first ordinal
+// is low.
+func (p *planner) cutsOf(sample []uint64, low uint64, n int) []uint64 {
 	slices.Sort(sample)
 	var cuts []uint64
-	last := p.start(whole.min)
+	last := p.start(low)
 	for i := 1; i < n; i++ {
 		if c := p.start(sample[i*len(sample)/n]); c > last {
 			cuts = append(cuts, c)
@@ -98,7 +111,7 @@ func (p *planner) cuts(whole part, n int) []uint64 {
 		}
 	}
 	if cuts == nil { // most rows lie in the first interval: it becomes a piece of its own
-		_, end := p.domain.Bounds(p.domain.ID(whole.min))
+		_, end := p.domain.Bounds(p.domain.ID(low))
 		cuts = []uint64{end + 1}
 	}
 	return cuts

@@ -6,6 +6,7 @@ import (
 
 	"contrail/tablecore/internal/coverage"
 	"contrail/tablecore/internal/derived"
+	"contrail/tablecore/internal/entitykey"
 	"contrail/tablecore/internal/interval"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
@@ -29,8 +30,8 @@ type preparer struct {
 	taken  [][]uint32 // memory of the heap, one a part
 }
 
-func newPreparer(s *store, cfg Config) *preparer {
-	p := &preparer{sorter: sorter{s: s}, domain: cfg.Domain, limits: cfg.limits, unique: cfg.Def.Uniqueness != tabledef.UniqueNone}
+func newPreparer(s *store, cfg Config, pool *recycler) *preparer {
+	p := &preparer{sorter: sorter{s: s, pool: pool}, domain: cfg.Domain, limits: cfg.limits, unique: cfg.Def.Uniqueness != tabledef.UniqueNone}
 	if len(s.keys) > 0 {
 		p.order = s.entities.Order()
 	}
@@ -69,7 +70,7 @@ func (o *preparer) prepareAll(ctx context.Context, parts []part) ([]outFile, err
 		}
 	}
 	if worst != nil {
-		return nil, o.refuse(worst)
+		return nil, worst.refusal(o.s.entities.Layout(), o.domain)
 	}
 	var all []outFile
 	for _, some := range files {
@@ -81,10 +82,11 @@ func (o *preparer) prepareAll(ctx context.Context, parts []part) ([]outFile, err
 // prepare sorts a part and cuts it into files. taken receives the memory that
 // the files' rows lie in.
 func (o *preparer) prepare(p part, taken *[]uint32) ([]outFile, *duplicate, error) {
-	sorted, ordinals := o.arrange(p)
-	defer give(o.s.heap, ordinals)
+	space := o.pool.Allocate(8 * p.rows)
+	defer o.pool.Free(space)
+	values := view[uint64](space)
+	sorted := o.arrange(p, values)
 	*taken = sorted.rows
-	values := ordinals
 	var found *duplicate
 	files := o.cutByEntity(sorted)
 	for i := range files {
@@ -189,8 +191,9 @@ func (d *duplicate) less(other *duplicate) bool {
 	return d.ordinal < other.ordinal
 }
 
-func (o *preparer) refuse(d *duplicate) error {
-	return &tableerr.DuplicateInterval{Entity: o.s.entities.Layout().Values(d.key), Interval: o.domain.Text(d.interval), Rows: d.rows}
+// refusal returns the error that names the duplicate.
+func (d *duplicate) refusal(layout *entitykey.Layout, domain interval.Domain) error {
+	return &tableerr.DuplicateInterval{Entity: layout.Values(d.key), Interval: domain.Text(d.interval), Rows: d.rows}
 }
 
 // covered returns what all files cover together, nil without intervals.

@@ -427,3 +427,31 @@ func TestFaults(t *testing.T) {
 		}
 	})
 }
+
+// TestFilesAreDisjoint checks that a large append, in time order or not, gives
+// files whose ranges meet no common interval, with every row in one of them.
+func TestFilesAreDisjoint(t *testing.T) {
+	const rows = 400_000
+	for _, shuffled := range []bool{false, true} {
+		cfg := start(t, tickDefinition())
+		cfg.limits = limits{rows: 150_000, maxRows: 200_000, bytes: 1 << 40, maxBytes: 1 << 40}
+		result, err := Run(context.Background(), cfg, &batches{tickSchema, ticks(t, rows, shuffled)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, last := int64(0), uint64(0)
+		for i, f := range result.Files {
+			if first := cfg.Domain.ID(f.MinIndex); i > 0 && first <= last {
+				t.Errorf("file %d begins in interval %d, the one before ends in %d", i, first, last)
+			}
+			last = cfg.Domain.ID(f.MaxIndex)
+			total += f.Rows
+			if len(f.Index.Directory) != tickSymbols || f.RowGroups != 1 {
+				t.Errorf("file %d has %d entities in %d row groups", i, len(f.Index.Directory), f.RowGroups)
+			}
+		}
+		if total != rows || len(result.Files) != 4 || result.Coverage.Total() != rows {
+			t.Errorf("%d rows in %d files cover %d intervals", total, len(result.Files), result.Coverage.Total())
+		}
+	}
+}

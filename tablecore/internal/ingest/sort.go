@@ -20,13 +20,13 @@ type run struct {
 // sorter brings parts into order. One sorter serves any number of goroutines.
 type sorter struct {
 	s     *store
+	pool  *recycler
 	order []uint32 // codes by key; nil without entity columns
-	ranks []uint32
 }
 
-// arrange sorts a part and gives the index ordinals in file order. Both are
-// memory of the heap.
-func (o *sorter) arrange(p part) (sortedPart, []uint64) {
+// arrange sorts a part, whose rows become memory of the heap, and fills in its
+// index ordinals in file order.
+func (o *sorter) arrange(p part, ordinals []uint64) sortedPart {
 	sorted := sortedPart{rows: take[uint32](o.s.heap, p.rows)}
 	if o.order == nil {
 		at := 0
@@ -37,7 +37,6 @@ func (o *sorter) arrange(p part) (sortedPart, []uint64) {
 	} else {
 		sorted.runs = o.group(sorted.rows, p)
 	}
-	ordinals := take[uint64](o.s.heap, p.rows)
 	o.s.index.values.gather(ordinals, sorted.rows)
 	flip := o.s.flip
 	for i := range ordinals {
@@ -50,7 +49,7 @@ func (o *sorter) arrange(p part) (sortedPart, []uint64) {
 			space.sort(keys, sorted.rows[r.start:r.end])
 		}
 	}
-	return sorted, ordinals
+	return sorted
 }
 
 // list writes the stream rows of a segment and returns how many there are.

@@ -12,8 +12,8 @@ import (
 	"contrail/tablecore/internal/datafile"
 )
 
-// statColumns is how many columns have statistics in the log, Delta's own
-// default.
+// statColumns is how many of the first flat columns have statistics in the log,
+// Delta's own default.
 const statColumns = 32
 
 // stats returns a file's statistics as Delta writes them (PROTOCOL.md,
@@ -21,8 +21,11 @@ const statColumns = 32
 // schema has the file's storage types.
 func stats(rows int64, columns []datafile.ColumnStats, schema *arrow.Schema) string {
 	var low, high, nulls []member
-	for i, c := range columns[:min(len(columns), statColumns)] {
+	for i, c := range columns {
 		t := schema.Field(i).Type
+		if arrow.IsNested(t.ID()) || len(nulls) == statColumns {
+			continue
+		}
 		if text, ok := bound(c.Min, t); ok {
 			low = append(low, member{c.Name, text})
 		}
@@ -93,11 +96,24 @@ func bound(v any, t arrow.DataType) ([]byte, bool) {
 		}
 		return timeText(time.UnixMicro(int64(v)), "2006-01-02T15:04:05.000"+zone, "2006-01-02T15:04:05.000000"+zone)
 	case decimal128.Num:
-		if n := v.BigInt(); n.IsInt64() && n.Int64() >= -1<<53 && n.Int64() <= 1<<53 {
-			return strconv.AppendInt(nil, n.Int64(), 10), true
-		}
+		return decimalBound(v, t.(*arrow.Decimal128Type).Scale)
 	}
 	return nil, false
+}
+
+// maxExactDigits is how many digits of a fraction survive a double.
+const maxExactDigits = 15
+
+func decimalBound(v decimal128.Num, scale int32) ([]byte, bool) {
+	n := v.BigInt()
+	switch {
+	case scale > 0 && v.FitsInPrecision(maxExactDigits):
+		return []byte(v.ToString(scale)), true
+	case scale == 0 && n.IsInt64() && n.Int64() >= -1<<53 && n.Int64() <= 1<<53:
+		return strconv.AppendInt(nil, n.Int64(), 10), true
+	default:
+		return nil, false
+	}
 }
 
 func float(v float64) ([]byte, bool) {

@@ -42,6 +42,8 @@ func TestStats(t *testing.T) {
 		{local, arrow.Timestamp(0), arrow.Timestamp(math.MaxInt64), false, `"1970-01-01T00:00:00.000"`, ``},
 		{dec, decimal128.FromU64(7), decimal128.FromU64(1 << 53), false, `7`, `9007199254740992`},
 		{dec, decimal128.FromU64(7), decimal128.FromU64(math.MaxUint64), false, `7`, ``},
+		{&arrow.Decimal128Type{Precision: 20, Scale: 3}, decimal128.FromI64(-5), decimal128.FromI64(999999999999999), false, `-0.005`, `999999999999.999`},
+		{&arrow.Decimal128Type{Precision: 20, Scale: 3}, decimal128.FromI64(-1e15), decimal128.FromI64(1e15), false, ``, ``},
 	}
 	for i, c := range cases {
 		column := datafile.ColumnStats{Name: "v", Min: c.min, Max: c.max, HasNaN: c.nan, NullCount: 2}
@@ -67,6 +69,9 @@ func TestStatsCoverTheFirstColumns(t *testing.T) {
 	var fields []arrow.Field
 	for i := range 40 {
 		name := fmt.Sprintf("c%02d", i)
+		// A nested column has no statistics and takes no place.
+		columns = append(columns, datafile.ColumnStats{Name: name + " nested"})
+		fields = append(fields, arrow.Field{Name: name + " nested", Type: arrow.ListOf(arrow.PrimitiveTypes.Int8)})
 		columns = append(columns, datafile.ColumnStats{Name: name, Min: int64(i), Max: int64(i)})
 		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
 	}

@@ -21,6 +21,7 @@ type store struct {
 	index    *fixedColumn[uint64]
 	flip     uint64 // raw index value XOR flip = ordinal
 	keys     []int  // stored columns that are entity columns, in declared order
+	keyTypes []arrow.DataType
 	entities *entitykey.Coder
 	codes    words[uint32] // entity of each row; unused without entity columns
 	chunks   []chunkRange
@@ -45,7 +46,9 @@ func newStore(h *heap, def *tabledef.Definition, aligner *convert.Aligner, stamp
 		s.flip = 1 << 63
 	}
 	for _, name := range def.EntityColumns {
-		s.keys = append(s.keys, def.Stored.FieldIndices(name)[0])
+		key := def.Stored.FieldIndices(name)[0]
+		s.keys = append(s.keys, key)
+		s.keyTypes = append(s.keyTypes, def.Stored.Field(key).Type)
 	}
 	s.keyArrs = make([]arrow.Array, len(s.keys))
 	for i, f := range def.Stored.Fields() {
@@ -58,9 +61,9 @@ func newStore(h *heap, def *tabledef.Definition, aligner *convert.Aligner, stamp
 		case f.Name == def.IngestTimeColumn && aligner.Has(i):
 			s.columns = append(s.columns, &stampedColumn{fixedColumn[uint64]{typ: f.Type}, stamp})
 		case f.Name == def.IngestTimeColumn:
-			s.columns = append(s.columns, stampColumn{f.Type, stamp})
+			s.columns = append(s.columns, stampColumn{typ: f.Type, stamp: stamp})
 		case !aligner.Has(i):
-			s.columns = append(s.columns, absentColumn{tabledef.StorageType(f.Type)})
+			s.columns = append(s.columns, absentColumn{typ: tabledef.StorageType(f.Type)})
 		default:
 			s.columns = append(s.columns, newColumn(f.Type))
 		}
@@ -69,12 +72,13 @@ func newStore(h *heap, def *tabledef.Definition, aligner *convert.Aligner, stamp
 }
 
 // add copies the rows of an aligned batch, which it borrows. It refuses what
-// does not fit the memory budget.
+// does not fit the memory budget; the rows counted by then are whole, and what
+// the store holds of others must not be added to.
 func (s *store) add(b *convert.Batch) error {
 	if s.rows+int64(b.Rows) > math.MaxUint32 {
 		return &tableerr.MessageTooLarge{LimitBytes: s.heap.limit, Msg: fmt.Sprintf("an append holds at most %d rows; send several", uint32(math.MaxUint32))}
 	}
-	if err := s.heap.check(batchBytes(b)); err != nil {
+	if err := s.heap.check(max(batchBytes(b), s.growth(b.Rows)) + sortBytes*(s.rows+int64(b.Rows))); err != nil {
 		return err
 	}
 	if err := s.code(b); err != nil {
@@ -89,7 +93,17 @@ func (s *store) add(b *convert.Batch) error {
 		s.rows += int64(n)
 		from += n
 	}
-	return s.heap.check(0)
+	return s.heap.check(sortBytes * s.rows)
+}
+
+// growth estimates what the chunks take that n more rows begin.
+func (s *store) growth(n int) int64 {
+	end := s.rows + int64(n)
+	if s.rows == 0 || end <= int64(len(s.chunks))<<chunkShift {
+		return 0
+	}
+	more := (end + chunkMask) >> chunkShift << chunkShift
+	return s.rowBytes() * (more - s.rows)
 }
 
 // code numbers the entities of a batch.
@@ -155,6 +169,8 @@ func batchBytes(b *convert.Batch) int64 {
 			total += int64(b.Rows) / 8
 		case arrow.DICTIONARY:
 			total += int64(b.Rows)
+		case arrow.LIST, arrow.STRUCT, arrow.MAP:
+			total += arrayBytes(arr)
 		default:
 			total += int64(b.Rows) * int64(arr.DataType().(arrow.FixedWidthDataType).Bytes())
 		}

@@ -74,6 +74,9 @@ func TestTextColumn(t *testing.T) {
 	for _, layout := range layouts {
 		for _, few := range []int{0, 30_000, 65_536, 67_000} {
 			for _, distinct := range [][2]int{{200, 3_000}, {100, 1 << 30}, {3_000, 1 << 30}} {
+				if layout != layouts[0] && few != 30_000 {
+					continue // the forms do not depend on the layout
+				}
 				t.Run(fmt.Sprintf("%s/%d/%d", layout.Name(), few, distinct), func(t *testing.T) {
 					mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 					defer mem.AssertSize(t, 0)
@@ -92,7 +95,10 @@ func TestTextColumn(t *testing.T) {
 					for i := range rows {
 						rows[i] = rng.Uint32N(uint32(len(values)))
 					}
-					plain := c.gather(mem, rows)
+					plain, err := c.gather(mem, rows)
+					if err != nil {
+						t.Fatal(err)
+					}
 					sameTexts(t, plain, values, rows)
 					plain.Release()
 					if group := c.gatherGroup(mem, rows); group != nil {

@@ -7,11 +7,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// textCoder turns text arrays into the codes of one interner.
+// textCoder turns text arrays into numbers: 0 for a null, else one more than
+// the text's code in the interner.
 type textCoder struct {
 	*interner
 	dict      arrow.ArrayData // the dictionary that dictCodes belongs to, retained
-	dictCodes []uint32        // code + 1 of each dictionary value, 0 = not met yet
+	dictCodes []uint32        // number of each dictionary value, 0 = not met yet
 }
 
 func newTextCoder() *textCoder { return &textCoder{interner: newInterner()} }
@@ -26,8 +27,8 @@ func (t *textCoder) free() {
 
 func (t *textCoder) bytes() int64 { return t.interner.bytes() + int64(cap(t.dictCodes))*4 }
 
-// codes writes the codes of rows [from, from+len(dst)) of arr, a string array
-// with offsets or a dictionary of one. A null gets code 0, which means nothing.
+// codes writes the numbers of rows [from, from+len(dst)) of arr, a string array
+// with offsets or a dictionary of one.
 func (t *textCoder) codes(dst []uint32, arr arrow.Array, from int) {
 	switch a := arr.(type) {
 	case *array.String:
@@ -42,7 +43,7 @@ func (t *textCoder) codes(dst []uint32, arr arrow.Array, from int) {
 		for i := range dst {
 			dst[i] = 0
 			if a.IsValid(from + i) {
-				dst[i] = t.dictCode(values, a.GetValueIndex(from+i))
+				dst[i] = t.dictNumber(values, a.GetValueIndex(from+i))
 			}
 		}
 	}
@@ -65,18 +66,22 @@ func textParts[O int32 | int64](arr arrow.Array) ([]O, []byte) {
 // codeTexts is the loop over plain texts: runs of equal texts and short texts
 // that are known cost no call.
 func codeTexts[O int32 | int64](t *interner, dst []uint32, arr arrow.Array, offsets []O, values []byte, from int) {
-	hasNulls := arr.NullN() > 0
 	offsets = offsets[from : from+len(dst)+1]
+	var valid []byte // nil without nulls
+	if arr.NullN() > 0 {
+		valid = arr.NullBitmapBytes()
+	}
+	bit := arr.Data().Offset() + from
 	lastKey, lastLength, last := uint64(0), -1, uint32(0)
 	for i := range dst {
-		if hasNulls && arr.IsNull(from+i) {
+		if valid != nil && valid[(bit+i)>>3]>>((bit+i)&7)&1 == 0 {
 			dst[i] = 0
 			continue
 		}
 		start, end := int(offsets[i]), int(offsets[i+1])
 		length := end - start
 		if length > 8 || start+8 > len(values) {
-			dst[i] = t.code(values, start, end)
+			dst[i] = t.code(values, start, end) + 1
 			continue
 		}
 		key := binary.LittleEndian.Uint64(values[start:]) & (1<<(8*uint(length)) - 1)
@@ -86,9 +91,9 @@ func codeTexts[O int32 | int64](t *interner, dst []uint32, arr arrow.Array, offs
 		}
 		s := &t.slots[t.slot(key, uint32(length))]
 		if s.key == key && s.length == uint32(length) && s.code != 0 {
-			last = s.code - 1
+			last = s.code
 		} else {
-			last = t.code(values, start, end)
+			last = t.code(values, start, end) + 1
 		}
 		dst[i], lastKey, lastLength = last, key, length
 	}
@@ -108,12 +113,12 @@ func (t *textCoder) useDictionary(a *array.Dictionary) {
 	t.dictCodes = append(t.dictCodes[:0], make([]uint32, dict.Len())...)
 }
 
-func (t *textCoder) dictCode(values func(int) string, index int) uint32 {
+func (t *textCoder) dictNumber(values func(int) string, index int) uint32 {
 	if t.dictCodes[index] == 0 {
 		text := []byte(values(index))
 		t.dictCodes[index] = t.code(text, 0, len(text)) + 1
 	}
-	return t.dictCodes[index] - 1
+	return t.dictCodes[index]
 }
 
 // dictText returns the reader of a dictionary's values.

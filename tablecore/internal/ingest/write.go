@@ -2,14 +2,13 @@ package ingest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
-
-	"encoding/json"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"golang.org/x/sync/errgroup"
@@ -36,6 +35,9 @@ type fileWriter struct {
 	schema   *arrow.Schema // storage types
 	modified int64         // ms since the epoch
 
+	pool      recycler
+	constants []arrow.Array
+
 	mu    sync.Mutex
 	begun []string // keys that may exist
 }
@@ -43,40 +45,57 @@ type fileWriter struct {
 // run cuts, sorts, checks and writes the store's rows.
 func (w *fileWriter) run(ctx context.Context) (*Result, error) {
 	plan := planner{s: w.s, domain: w.cfg.Domain, rowBytes: w.s.rowBytes(), limits: w.cfg.limits}
-	prep := newPreparer(w.s, w.cfg)
+	w.pool.mem = w.cfg.Mem
+	defer w.pool.close()
+	prep := newPreparer(w.s, w.cfg, &w.pool)
 	defer prep.free()
 	files, err := prep.prepareAll(ctx, plan.plan())
 	if err != nil {
 		return nil, err
 	}
 	w.s.codes.free(w.s.heap)
-	result := &Result{Rows: w.s.rows, Files: make([]FileOut, len(files))}
+	result := &Result{Rows: w.s.rows}
 	if result.Coverage, err = prep.covered(files); err != nil {
 		return nil, err
 	}
-	for i := range files {
-		if result.Files[i].Path, err = w.cfg.NewFileName(); err != nil {
-			return nil, fmt.Errorf("naming a data file: %w", err)
-		}
-	}
-	err = each(ctx, len(files), func(ctx context.Context, i int) error {
-		return w.write(ctx, &files[i], &result.Files[i])
-	})
-	if err != nil {
+	if result.Files, err = w.writeAll(ctx, files, writers); err != nil {
 		remove(ctx, w.cfg.Store, w.begun)
 		return nil, err
 	}
 	return result, nil
 }
 
+// writeAll writes files, some at once. After an error it leaves what it has
+// begun.
+func (w *fileWriter) writeAll(ctx context.Context, files []outFile, atOnce int) ([]FileOut, error) {
+	written := make([]FileOut, len(files))
+	for i := range files {
+		var err error
+		if written[i].Path, err = w.cfg.NewFileName(); err != nil {
+			return nil, fmt.Errorf("naming a data file: %w", err)
+		}
+	}
+	w.constants = w.s.constants(w.cfg.Mem)
+	defer release(w.constants)
+	err := eachOf(ctx, atOnce, len(files), func(ctx context.Context, i int) error {
+		return w.write(ctx, &files[i], &written[i])
+	})
+	return written, err
+}
+
 // each calls do for 0 … n−1, a few at once, and returns the first error. One
 // call runs on the caller's goroutine.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	return eachOf(ctx, writers, n, do)
+}
+
+// eachOf is each with atOnce calls at once.
+func eachOf(ctx context.Context, atOnce, n int, do func(ctx context.Context, i int) error) error {
 	if n == 1 {
 		return do(ctx, 0)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
+	group.SetLimit(atOnce)
 	for i := range n {
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
@@ -222,7 +241,7 @@ func (w *fileWriter) groupRows() int {
 
 // writeGroup writes one row group; the writer may cut it further by bytes.
 func (w *fileWriter) writeGroup(ctx context.Context, file *datafile.Writer, rows []uint32, runs []run, start int) error {
-	group := newGroup(w.s, w.cfg.Mem, w.schema, rows, runs, start)
+	group := newGroup(w.s, &w.pool, w.schema, w.constants, rows, runs, start)
 	defer group.release()
 	for from := 0; from < len(rows); {
 		if err := ctx.Err(); err != nil {
@@ -286,7 +305,7 @@ func (w *fileWriter) indexText(ordinal uint64) string {
 func storeError(err error) error {
 	var typed tableerr.Error
 	switch {
-	case errors.As(err, &typed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, errors.As(err, &typed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, objstore.ErrNoSpace):
 		return &tableerr.StorageFull{Cause: err}

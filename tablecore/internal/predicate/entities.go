@@ -159,3 +159,12 @@ func (e *Entities) Match(key string) bool {
 		return true
 	})
 }
+
+// Keys returns the entity keys of the set, ascending, if all its identities are
+// full; false when they are not known one by one.
+func (e *Entities) Keys() (keys []string, ok bool) {
+	if e == nil || len(e.partial) > 0 {
+		return nil, false
+	}
+	return slices.Sorted(maps.Keys(e.full)), true
+}

@@ -1,140 +1,146 @@
 package scan
 
 import (
-	"container/heap"
 	"context"
+	"sort"
 
 	"contrail/tablecore/internal/interval"
 )
 
-// mergeRun says: the next n rows come from the pieces' file.
-type mergeRun struct {
-	file int
-	n    int64
-}
-
-// merger yields the order of the rows of a unit whose pieces overlap, as runs.
-// It reads index columns as it goes, so memory depends on the number of
-// pieces. Rows with equal index values come in the order of the files, which
-// is that of their commits, and inside a file in its own order.
+// merger yields the rows of a unit whose pieces overlap, in order, as runs of
+// single files. Rows with equal index values come in the order of the files,
+// which is that of their commits, and inside a file in its own order.
+//
+// A piece is opened only when the merge has come to where it begins, so that a
+// long chain of pieces that overlap their neighbours takes few at a time.
 type merger struct {
-	domain  interval.Domain
-	heads   heads
-	crowded bool // more pieces than files that are kept open
+	domain   interval.Domain
+	index    int     // of the index column in the cursors' batches
+	waiting  []piece // not begun yet, by their first ordinal and file
+	heads    []*head // a heap by the next row
+	cursorOf func(file int) *cursor
 }
 
 // head is the front of one piece.
 type head struct {
 	file   int
-	index  *cursor  // over the index column of the piece
-	values []uint64 // ordinals that are decoded and not yet taken
-	left   int64    // rows that are not decoded yet
+	cursor *cursor
+	end    int64    // of the piece
+	at     int      // place in the cursor's batch of
+	values []uint64 // these ordinals, which are next
 }
 
-// heads is a heap of fronts by (ordinal, file).
-type heads []*head
-
-func (h heads) Len() int      { return len(h) }
-func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *heads) Push(x any)   { *h = append(*h, x.(*head)) }
-func (h *heads) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-func (h heads) Less(i, j int) bool {
-	if h[i].values[0] != h[j].values[0] {
-		return h[i].values[0] < h[j].values[0]
+func (h *head) before(g *head) bool {
+	if h.values[0] != g.values[0] {
+		return h.values[0] < g.values[0]
 	}
-	return h[i].file < h[j].file
+	return h.file < g.file
 }
 
-// indexRows is how many index values of a piece are decoded at once.
-const indexRows = 4096
+// fill looks for the next rows of the piece; false at its end.
+func (m *merger) fill(ctx context.Context, h *head) (bool, error) {
+	at, n, err := h.cursor.peek(ctx, h.end)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	h.at = at
+	h.values, err = appendOrdinals(h.values[:0], m.domain, h.cursor.batch.Column(m.index), at, n)
+	return err == nil, err
+}
 
-// newMerger opens the index columns of a unit's pieces.
-func newMerger(ctx context.Context, domain interval.Domain, u unit, open func(p piece) *cursor) (*merger, error) {
-	m := &merger{domain: domain, crowded: len(u.pieces) > maxOpenFiles}
-	for _, p := range u.pieces {
-		h := &head{file: p.file, index: open(p), left: p.rows()}
-		m.heads = append(m.heads, h)
-		if err := m.fill(ctx, h); err != nil {
-			m.close()
-			return nil, err
+// admit begins the pieces that may hold the next row.
+func (m *merger) admit(ctx context.Context) error {
+	for len(m.waiting) > 0 && (len(m.heads) == 0 || m.waiting[0].first <= m.heads[0].values[0]) {
+		p := m.waiting[0]
+		m.waiting = m.waiting[1:]
+		h := &head{file: p.file, cursor: m.cursorOf(p.file), end: p.end}
+		more, err := m.fill(ctx, h)
+		if err != nil {
+			return err
 		}
-	}
-	heap.Init(&m.heads)
-	return m, nil
-}
-
-// fill decodes the next index values of a piece.
-func (m *merger) fill(ctx context.Context, h *head) error {
-	n := min(h.left, indexRows)
-	var err error
-	if h.values, err = h.index.ordinals(ctx, m.domain, n, h.values[:0]); err != nil {
-		return err
-	}
-	h.left -= n
-	if m.crowded {
-		h.index.close() // it opens again where it stopped
+		if more {
+			m.heads = append(m.heads, h)
+			m.rise(len(m.heads) - 1)
+		}
 	}
 	return nil
 }
 
-// next returns the next run, at most limit rows long; n is 0 at the end.
-func (m *merger) next(ctx context.Context, limit int64) (mergeRun, error) {
-	if len(m.heads) == 0 {
-		return mergeRun{}, nil
+func (m *merger) rise(i int) {
+	for i > 0 && m.heads[i].before(m.heads[(i-1)/2]) {
+		m.heads[i], m.heads[(i-1)/2] = m.heads[(i-1)/2], m.heads[i]
+		i = (i - 1) / 2
 	}
-	h := m.heads[0]
-	run := mergeRun{file: h.file, n: int64(m.leading(limit))}
-	h.values = h.values[run.n:]
-	if len(h.values) == 0 && h.left > 0 {
-		if err := m.fill(ctx, h); err != nil {
-			return mergeRun{}, err
-		}
-	}
-	if len(h.values) == 0 {
-		h.index.close()
-		heap.Pop(&m.heads)
-	} else {
-		heap.Fix(&m.heads, 0)
-	}
-	return run, nil
 }
 
-// leading counts the decoded rows of the first head that come before every
-// other head.
-func (m *merger) leading(limit int64) int {
+func (m *merger) sink(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(m.heads); child++ {
+			if m.heads[child].before(m.heads[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		m.heads[i], m.heads[least] = m.heads[least], m.heads[i]
+		i = least
+	}
+}
+
+// next returns the next run: a place in the batch of the cursor and at most
+// limit rows. They must be used before the next call. n is 0 at the end.
+func (m *merger) next(limit int) (c *cursor, at, n int) {
+	if len(m.heads) == 0 {
+		return nil, 0, 0
+	}
 	h := m.heads[0]
-	most := int(min(limit, int64(len(h.values))))
-	var rival *head
-	for i := 1; i < min(3, len(m.heads)); i++ { // the runner-up is one of the root's children
-		if rival == nil || m.heads.Less(i, 1) {
-			rival = m.heads[i]
+	return h.cursor, h.at, m.leading(limit)
+}
+
+// take moves past the n rows that next gave.
+func (m *merger) take(ctx context.Context, n int) error {
+	h := m.heads[0]
+	h.cursor.take(n)
+	h.at, h.values = h.at+n, h.values[n:]
+	if len(h.values) == 0 {
+		more, err := m.fill(ctx, h)
+		if err != nil {
+			return err
+		}
+		if !more {
+			last := len(m.heads) - 1
+			m.heads[0] = m.heads[last]
+			m.heads = m.heads[:last]
 		}
 	}
-	if rival == nil {
+	m.sink(0)
+	return m.admit(ctx)
+}
+
+// leading counts the rows of the first head that come before every other head.
+func (m *merger) leading(limit int) int {
+	h := m.heads[0]
+	most := min(limit, len(h.values))
+	bound, file, any := uint64(0), 0, false
+	rival := func(v uint64, f int) {
+		if !any || v < bound || v == bound && f < file {
+			bound, file, any = v, f, true
+		}
+	}
+	for _, g := range m.heads[1:min(3, len(m.heads))] { // the runner-up is one of the root's children
+		rival(g.values[0], g.file)
+	}
+	if len(m.waiting) > 0 {
+		rival(m.waiting[0].first, m.waiting[0].file)
+	}
+	if !any {
 		return most
 	}
-	n := 1
-	for n < most && (h.values[n] < rival.values[0] || h.values[n] == rival.values[0] && h.file < rival.file) {
-		n++
+	goesFirst := func(v uint64) bool { return v < bound || v == bound && h.file < file }
+	if most > 1 && !goesFirst(h.values[1]) {
+		return 1 // the first one does, being the root
 	}
-	return n
-}
-
-func (m *merger) close() {
-	for _, h := range m.heads {
-		h.index.close()
-	}
-	m.heads = nil
-}
-
-// release gives segments back.
-func release(segments []segment) {
-	for _, s := range segments {
-		s.batch.Release()
-	}
+	return max(min(1, most), sort.Search(most, func(i int) bool { return !goesFirst(h.values[i]) }))
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"contrail/tablecore/internal/datafile"
+	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/filecache"
-	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/internal/predicate"
 	"contrail/tablecore/internal/snapshot"
 )
 
@@ -21,11 +21,13 @@ type Plan struct {
 	query *query
 	data  *filecache.Files
 	mem   memory.Allocator
-	files []*snapshot.File // those that bounds and entities do not rule out
+	files []*snapshot.File // those that the log does not rule out
 
-	once sync.Once
-	all  []unit // of all splits
-	err  error
+	once  sync.Once
+	runs  [][]derived.Run // of each file, the wanted ones
+	units int             // of the whole scan
+	bytes float64         // that the units' rows weigh
+	err   error
 }
 
 // NewPlan resolves a request and prunes files by what the log says about them.
@@ -36,15 +38,53 @@ func NewPlan(snap *snapshot.Snapshot, data *filecache.Files, mem memory.Allocato
 		return nil, err
 	}
 	p := &Plan{snap: snap, query: q, data: data, mem: mem}
-	if q.span.Empty || q.entities.None() {
+	if q.span.Empty || q.entities.None() || q.limit == 0 {
 		return p, nil
 	}
+	v := p.judge()
 	for _, f := range snap.Files {
-		if f.Rows != 0 && f.Meets(q.span.First, q.span.Last) && (!f.Single || q.entities.Match(f.Entity)) {
+		if f.Rows != 0 && v.reason(f) == ReasonKept {
 			p.files = append(p.files, f)
 		}
 	}
 	return p, nil
+}
+
+// Reasons why a file is read or not.
+const (
+	ReasonKept   = "kept"
+	ReasonEntity = "entity"
+	ReasonRange  = "range"
+	ReasonFilter = "filter"
+)
+
+// judge decides about files by what the log says. It is used by one goroutine.
+type judge struct {
+	p      *Plan
+	file   *snapshot.File
+	bounds func(column string) (predicate.Bounds, bool)
+}
+
+func (p *Plan) judge() *judge {
+	j := &judge{p: p}
+	j.bounds = func(column string) (predicate.Bounds, bool) { return p.snap.Bounds(j.file, column) }
+	return j
+}
+
+func (j *judge) reason(f *snapshot.File) string {
+	q := j.p.query
+	switch {
+	case q.span.Empty || !f.Meets(q.span.First, q.span.Last):
+		return ReasonRange
+	case q.entities.None() || f.Single && !q.entities.Match(f.Entity):
+		return ReasonEntity
+	case q.filter == nil || q.unpruned:
+		return ReasonKept
+	}
+	if j.file = f; !q.filter.MayMatch(j.bounds) {
+		return ReasonFilter
+	}
+	return ReasonKept
 }
 
 // Schema is the schema of every batch.
@@ -53,10 +93,16 @@ func (p *Plan) Schema() *arrow.Schema { return p.query.output }
 // Version is the version that is read.
 func (p *Plan) Version() int64 { return p.snap.Version() }
 
+// Ordered says whether the scan gives its rows in an order that was asked for.
+func (p *Plan) Ordered() bool { return !p.query.unordered }
+
 // Rows is the number of rows the scan gives, −1 when it is not known without
 // reading.
 func (p *Plan) Rows() int64 {
-	if p.query.entities != nil {
+	if p.query.limit == 0 {
+		return 0
+	}
+	if p.query.entities != nil && !p.query.entities.None() || p.query.filter != nil && len(p.files) > 0 {
 		return -1
 	}
 	rows := int64(0)
@@ -66,35 +112,39 @@ func (p *Plan) Rows() int64 {
 		}
 		rows += f.Rows
 	}
+	if p.query.limit > 0 {
+		rows = min(rows, p.query.limit)
+	}
 	return rows
 }
 
 // SplitInfo describes one part of a scan.
 type SplitInfo struct {
-	Rows  int64 // exact
+	Rows  int64 // exact; with a filter those it is applied to
 	Bytes int64 // of the data files, an estimate
 }
 
 // Splits divides the scan into at most max parts that are about equal by bytes.
 // Their order is the scan's order. It reads the entity directories of the
-// files.
+// files. A scan with a limit, or with the newest rows first, has one part.
 func (p *Plan) Splits(ctx context.Context, max int) ([]SplitInfo, error) {
-	units, err := p.units(ctx)
-	if err != nil {
+	if err := p.load(ctx); err != nil {
 		return nil, err
 	}
-	count := min(max, len(units))
+	count := min(max, p.units)
+	if !p.query.divisible() {
+		count = min(count, 1)
+	}
 	if count == 0 {
 		return []SplitInfo{{}}, nil
 	}
 	infos := make([]SplitInfo, count)
-	for i := range infos {
-		for _, u := range split(units, i, count, p.rowBytes) {
-			for _, piece := range u.pieces {
-				infos[i].Rows += piece.rows()
-				infos[i].Bytes += int64(float64(piece.rows()) * p.rowBytes(piece.file))
-			}
-		}
+	s := p.stream()
+	for d := (divider{total: p.bytes, count: count}); s.next(); {
+		bytes := p.weight(s.unit)
+		info := &infos[d.part(bytes)]
+		info.Rows += s.unit.rows()
+		info.Bytes += int64(bytes)
 	}
 	return infos, nil
 }
@@ -105,97 +155,43 @@ func (p *Plan) rowBytes(file int) float64 {
 	return float64(f.Add.Size) / float64(max(f.Rows, 1))
 }
 
-// units returns the units of the whole scan. They are made once.
-func (p *Plan) units(ctx context.Context) ([]unit, error) {
-	p.once.Do(func() { p.all, p.err = p.makeUnits(ctx) })
-	return p.all, p.err
+// weight is what the rows of a unit weigh on disk.
+func (p *Plan) weight(u unit) float64 {
+	bytes := 0.0
+	for _, piece := range u.pieces {
+		bytes += float64(piece.rows()) * p.rowBytes(piece.file)
+	}
+	return bytes
 }
 
-func (p *Plan) makeUnits(ctx context.Context) ([]unit, error) {
-	var pieces []keyed
-	for i, f := range p.files {
-		index, err := p.data.Index(ctx, p.snap, f)
-		if err != nil {
-			return nil, err
+// load reads which runs of rows the scan wants, once.
+func (p *Plan) load(ctx context.Context) error {
+	p.once.Do(func() {
+		if p.err = p.loadRuns(ctx); p.err != nil || p.query.newest {
+			return
 		}
-		before := len(pieces)
-		partial := false
-		for _, run := range index.Directory {
-			if !p.query.span.Meets(run.First, run.Last) || !p.query.entities.Match(run.Key) {
-				continue
-			}
-			partial = partial || !p.query.span.Covers(run.First, run.Last)
-			pieces = append(pieces, keyed{run.Key, piece{i, run.Start, run.End, run.First, run.Last}})
+		for s := p.stream(); s.next(); p.units++ {
+			p.bytes += p.weight(s.unit)
 		}
-		if partial {
-			kept, err := p.refine(ctx, f, pieces[before:])
-			if err != nil {
-				return nil, err
-			}
-			pieces = pieces[:before+kept]
-		}
-	}
-	return unitsOf(pieces), nil
+	})
+	return p.err
 }
 
-// refine cuts the pieces of a file that lie partly outside the span down to
-// the rows inside, by their index values, drops those that have none, and
-// returns how many are left.
-func (p *Plan) refine(ctx context.Context, f *snapshot.File, pieces []keyed) (int, error) {
-	c := p.indexCursor(f, nil)
-	defer c.close()
-	for _, piece := range pieces {
-		if !p.query.span.Covers(piece.first, piece.last) {
-			c.ranges = append(c.ranges, datafile.RowRange{Start: piece.start, End: piece.end})
-		}
-	}
-	kept := 0
-	var values []uint64
-	for _, piece := range pieces {
-		if !p.query.span.Covers(piece.first, piece.last) {
-			var err error
-			if values, err = c.ordinals(ctx, p.snap.Domain, piece.rows(), values[:0]); err != nil {
-				return 0, err
-			}
-			piece.piece = cut(piece.piece, values, p.query.span)
-		}
-		if piece.rows() > 0 {
-			pieces[kept] = piece
-			kept++
-		}
-	}
-	return kept, nil
+// divider assigns units, in order, to parts of about equal weight: a unit
+// belongs to the part in which its middle lies.
+type divider struct {
+	total, before float64
+	count         int
 }
 
-// indexCursor reads the index column of a file.
-func (p *Plan) indexCursor(f *snapshot.File, ranges []datafile.RowRange) *cursor {
-	return p.cursor(f, []string{p.snap.Def.IndexColumn}, ranges, indexRows)
+func (d *divider) part(bytes float64) int {
+	middle := d.before + bytes/2
+	d.before += bytes
+	if d.total <= 0 {
+		return 0
+	}
+	return max(0, min(d.count-1, int(middle/d.total*float64(d.count))))
 }
 
-// cursor reads columns of a file.
-func (p *Plan) cursor(f *snapshot.File, columns []string, ranges []datafile.RowRange, batch int) *cursor {
-	return &cursor{
-		open:   func(ctx context.Context) (*filecache.File, error) { return p.data.Open(ctx, p.snap, f) },
-		fields: snapshot.StorageFields(p.snap.Def, columns),
-		batch:  batch, ranges: ranges,
-	}
-}
-
-// ordinals appends the index ordinals of the next n wanted rows of a cursor
-// over an index column.
-func (c *cursor) ordinals(ctx context.Context, domain interval.Domain, n int64, dst []uint64) ([]uint64, error) {
-	segments, err := c.take(ctx, n)
-	defer release(segments)
-	if err != nil {
-		return dst, err
-	}
-	for _, s := range segments {
-		column := s.column(0)
-		dst, err = domain.AppendOrdinals(dst, column)
-		column.Release()
-		if err != nil {
-			return dst, err
-		}
-	}
-	return dst, nil
-}
+// Snapshot is what the plan reads.
+func (p *Plan) Snapshot() *snapshot.Snapshot { return p.snap }

@@ -3,34 +3,49 @@ package scan
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"contrail/tablecore/internal/assemble"
-	"contrail/tablecore/internal/convert"
 	"contrail/tablecore/internal/datafile"
+	"contrail/tablecore/internal/filecache"
 )
 
 const (
 	// maxOpenFiles bounds the data files a scan keeps open at a time.
 	maxOpenFiles = 64
-	// blockBytes is about how much is decoded before it is put in order.
+	// decodeBytes is about how much the batches of all files that a scan reads
+	// side by side may hold.
+	decodeBytes = 64 << 20
+	// minBatchRows is the least that is decoded of a file at once.
+	minBatchRows = 64
+	// blockBytes is about how much is put in order at a time.
 	blockBytes = 16 << 20
 	// maxBlockRows bounds the rows of a block.
 	maxBlockRows = 128 << 10
+	// maxHeldRows bounds the rows of batches a block holds on to, of which a
+	// filter may want few.
+	maxHeldRows = 4 * maxBlockRows
 )
 
 // Reader is the stream of a plan's batches. It belongs to one goroutine and
 // must be released.
 type Reader struct {
 	plan    *Plan
-	units   []unit // not begun yet
-	left    piece  // what remains of a unit that was begun
-	merging *merger
+	columns []string // that are read: the output's, then those that are only looked at
+	index   int      // of the index column among them, −1 if it is not needed
+	part    *partStream
+	wanted  map[int][]datafile.RowRange // by file, where the plan has several parts
+	left    piece                       // what remains of a single piece
+	merging *merger                     // nil, or the pieces of a unit
+	newest  *newest                     // nil, or the windows of a scan that goes down the index
 	cursors map[int]*cursor
-	recent  []int // files of open cursors, the last used one last
+	hold    bool
+	rows    int   // of a cursor's batch
 	block   int64 // rows of a block
+	blocks  int   // begun so far
+	limit   int64 // rows that may still be given, −1 = any
+	done    bool
 	pending []arrow.RecordBatch
 	current arrow.RecordBatch
 	stats   Stats
@@ -39,65 +54,117 @@ type Reader struct {
 // Open begins to run the plan's split. It reads the entity directories of the
 // files; the rows are read as Next asks for them.
 func (p *Plan) Open(ctx context.Context) (*Reader, error) {
-	units, err := p.units(ctx)
-	if err != nil {
+	if err := p.load(ctx); err != nil {
 		return nil, err
 	}
-	units = split(units, p.query.split.Index, p.query.split.Count, p.rowBytes)
-	r := &Reader{plan: p, units: units, cursors: map[int]*cursor{}, block: p.blockRows()}
-	for _, u := range units {
-		for _, piece := range u.pieces {
-			c := r.cursors[piece.file]
-			if c == nil {
-				c = p.cursor(p.files[piece.file], p.query.columns, nil, DefaultBatchRows)
-				r.cursors[piece.file] = c
-			}
-			c.want(piece.start, piece.end)
-		}
+	r := &Reader{plan: p, cursors: map[int]*cursor{}, limit: p.query.limit, columns: slices.Clone(p.query.columns), index: -1}
+	if len(p.files) == 0 {
+		r.stats.FilesSkipped, r.done = int64(len(p.snap.Files)), true
+		return r, nil
 	}
-	return r, r.count(ctx)
+	for _, name := range p.query.filter.Columns() {
+		r.column(name)
+	}
+	depth := p.depth()
+	if p.query.newest || !p.query.unordered && depth > 1 {
+		r.index = r.column(p.snap.Def.IndexColumn)
+	}
+	width := p.rowWidth(r.columns)
+	r.hold = depth <= maxOpenFiles
+	r.rows = int(max(minBatchRows, min(DefaultBatchRows, decodeBytes/(int64(max(depth, 1))*width))))
+	r.block = min(maxBlockRows, max(1024, blockBytes/width))
+	if r.limit >= 0 && p.query.filter == nil {
+		r.block = max(1, min(r.block, r.limit))
+		r.rows = min(r.rows, max(minBatchRows, int(r.block)))
+	}
+	if p.query.newest {
+		r.newest = newNewest(r)
+	} else {
+		r.part = p.part()
+	}
+	r.setWanted()
+	r.stats.FilesSkipped = int64(len(p.snap.Files)) - r.stats.Files
+	return r, nil
 }
 
-// want adds rows behind those that are wanted already.
-func (c *cursor) want(start, end int64) {
-	if n := len(c.ranges); n > 0 && c.ranges[n-1].End == start {
-		c.ranges[n-1].End = end
+// column returns the place of a column among those that are read.
+func (r *Reader) column(name string) int {
+	if i := slices.Index(r.columns, name); i >= 0 {
+		return i
+	}
+	r.columns = append(r.columns, name)
+	return len(r.columns) - 1
+}
+
+// setWanted finds out which rows of which files the reader will ask for, and
+// counts the files.
+func (r *Reader) setWanted() {
+	if r.plan.query.split.Count <= 1 {
+		for _, runs := range r.plan.runs {
+			if len(runs) > 0 {
+				r.stats.Files++
+			}
+		}
 		return
 	}
-	c.ranges = append(c.ranges, datafile.RowRange{Start: start, End: end})
-}
-
-// blockRows is how many rows are put in order at a time.
-func (p *Plan) blockRows() int64 {
-	widest := 1.0
-	for i := range p.files {
-		widest = max(widest, p.rowBytes(i))
+	r.wanted = map[int][]datafile.RowRange{}
+	for s := r.plan.part(); s.next(); {
+		for _, p := range s.unit.pieces {
+			r.wanted[p.file] = append(r.wanted[p.file], datafile.RowRange{Start: p.start, End: p.end})
+		}
 	}
-	return min(maxBlockRows, max(1024, int64(blockBytes/widest)))
+	r.stats.Files = int64(len(r.wanted))
 }
 
-// count fills in what is known before the first row.
-func (r *Reader) count(ctx context.Context) error {
-	r.stats.Files = int64(len(r.cursors))
-	r.stats.FilesSkipped = int64(len(r.plan.snap.Files)) - r.stats.Files
-	for i, c := range r.cursors {
-		groups, err := r.plan.data.RowGroups(ctx, r.plan.snap, r.plan.files[i])
+// cursorOf returns the cursor of a file.
+func (r *Reader) cursorOf(file int) *cursor {
+	c := r.cursors[file]
+	if c != nil {
+		return c
+	}
+	c = r.plan.newCursor(r.plan.files[file], r.columns, r.rows, r.hold)
+	c.filter, c.started = r.plan.query.filter, r.started
+	if r.wanted != nil {
+		for _, w := range r.wanted[file] {
+			c.want(w)
+		}
+	} else {
+		for i := range r.plan.runs[file] {
+			c.want(datafile.RowRange{Start: r.plan.runs[file][i].Start, End: r.plan.runs[file][i].End})
+		}
+	}
+	r.cursors[file] = c
+	return c
+}
+
+// started takes out the rows that the file's statistics rule out, and counts
+// the row groups.
+func (r *Reader) started(ctx context.Context, c *cursor, f *filecache.File) error {
+	if r.plan.query.filter != nil && !r.plan.query.unpruned {
+		live, err := r.plan.live(ctx, f.File)
 		if err != nil {
 			return err
 		}
-		ranges := coalesce(c.ranges)
-		for _, g := range groups {
-			for len(ranges) > 0 && ranges[0].End <= g.FirstRow {
-				ranges = ranges[1:]
-			}
-			if len(ranges) > 0 && ranges[0].Start < g.FirstRow+g.Rows {
-				r.stats.RowGroups++
-			} else {
-				r.stats.RowGroupsSkipped++
-			}
+		c.ranges = intersect(c.ranges, live)
+	}
+	kept := groupsOf(f.RowGroups(), coalesce(c.ranges))
+	r.stats.RowGroups += int64(kept)
+	r.stats.RowGroupsSkipped += int64(len(f.RowGroups()) - kept)
+	return nil
+}
+
+// groupsOf counts the row groups that hold one of the rows.
+func groupsOf(groups []datafile.RowGroup, ranges []datafile.RowRange) int {
+	n := 0
+	for _, g := range groups {
+		for len(ranges) > 0 && ranges[0].End <= g.FirstRow {
+			ranges = ranges[1:]
+		}
+		if g.Rows > 0 && len(ranges) > 0 && ranges[0].Start < g.FirstRow+g.Rows {
+			n++
 		}
 	}
-	return nil
+	return n
 }
 
 // Stats returns the counts so far.
@@ -110,6 +177,9 @@ func (r *Reader) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	for len(r.pending) == 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if r.done {
+			return nil, io.EOF
 		}
 		if err := r.fill(ctx); err != nil {
 			return nil, err
@@ -135,219 +205,11 @@ func (r *Reader) Release() {
 	for _, b := range r.pending {
 		b.Release()
 	}
-	r.pending = nil
-	if r.merging != nil {
-		r.merging.close()
+	r.pending, r.done = nil, true
+	if r.newest != nil {
+		r.newest.release()
 	}
 	for _, c := range r.cursors {
 		c.close()
 	}
-}
-
-// fill puts the next block of rows in order and makes batches of it.
-func (r *Reader) fill(ctx context.Context) error {
-	order, err := r.order(ctx)
-	if err != nil {
-		return err
-	}
-	if len(order) == 0 {
-		return io.EOF
-	}
-	need := map[int]int64{}
-	for _, run := range order {
-		need[run.file] += run.n
-	}
-	var sources []arrow.RecordBatch
-	byFile := map[int][]sourced{}
-	defer func() {
-		for _, s := range sources {
-			s.Release()
-		}
-	}()
-	for file, n := range need {
-		segments, err := r.take(ctx, file, n)
-		for _, s := range segments {
-			byFile[file] = append(byFile[file], sourced{len(sources), s})
-			sources = append(sources, s.batch)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return r.emit(sources, runsOf(order, byFile))
-}
-
-// sourced is a segment with the number of its batch among a block's sources.
-type sourced struct {
-	source int
-	segment
-}
-
-// runsOf turns the order of files into runs of rows of their segments.
-func runsOf(order []mergeRun, byFile map[int][]sourced) []assemble.Run {
-	runs := make([]assemble.Run, 0, len(order))
-	for _, o := range order {
-		for o.n > 0 {
-			s := &byFile[o.file][0]
-			n := min(o.n, int64(s.len))
-			if k := len(runs); k > 0 && runs[k-1].Source == s.source && runs[k-1].Start+runs[k-1].Len == s.start {
-				runs[k-1].Len += int(n)
-			} else {
-				runs = append(runs, assemble.Run{Source: s.source, Start: s.start, Len: int(n)})
-			}
-			s.start += int(n)
-			s.len -= int(n)
-			o.n -= n
-			if s.len == 0 {
-				byFile[o.file] = byFile[o.file][1:]
-			}
-		}
-	}
-	return runs
-}
-
-// order decides from which file the rows of the next block come, in turn.
-func (r *Reader) order(ctx context.Context) ([]mergeRun, error) {
-	var order []mergeRun
-	for room := r.block; room > 0; {
-		run, err := r.nextRun(ctx, room)
-		if err != nil {
-			return nil, err
-		}
-		if run.n == 0 {
-			break
-		}
-		room -= run.n
-		if k := len(order); k > 0 && order[k-1].file == run.file {
-			order[k-1].n += run.n
-			continue
-		}
-		order = append(order, run)
-	}
-	return order, nil
-}
-
-// nextRun returns the next rows that come from one file, at most limit; n is 0
-// at the end.
-func (r *Reader) nextRun(ctx context.Context, limit int64) (mergeRun, error) {
-	if r.merging != nil {
-		run, err := r.merging.next(ctx, limit)
-		if err != nil || run.n > 0 {
-			return run, err
-		}
-		r.merging = nil
-	}
-	if r.left.rows() == 0 {
-		if len(r.units) == 0 {
-			return mergeRun{}, nil
-		}
-		u := r.units[0]
-		r.units = r.units[1:]
-		if len(u.pieces) > 1 {
-			var err error
-			if r.merging, err = newMerger(ctx, r.plan.snap.Domain, u, r.indexOf); err != nil {
-				return mergeRun{}, err
-			}
-			return r.nextRun(ctx, limit)
-		}
-		r.left = u.pieces[0]
-	}
-	n := min(limit, r.left.rows())
-	r.left.start += n
-	return mergeRun{r.left.file, n}, nil
-}
-
-// indexOf reads the index values of a piece.
-func (r *Reader) indexOf(p piece) *cursor {
-	return r.plan.indexCursor(r.plan.files[p.file], []datafile.RowRange{{Start: p.start, End: p.end}})
-}
-
-// take reads the next rows of a file and keeps the number of open files small.
-func (r *Reader) take(ctx context.Context, file int, n int64) ([]segment, error) {
-	for i, f := range r.recent {
-		if f == file {
-			r.recent = append(r.recent[:i], r.recent[i+1:]...)
-			break
-		}
-	}
-	r.recent = append(r.recent, file)
-	if len(r.recent) > maxOpenFiles {
-		r.cursors[r.recent[0]].close()
-		r.recent = r.recent[1:]
-	}
-	c := r.cursors[file]
-	segments, err := c.take(ctx, n)
-	if c.done() {
-		c.close()
-	}
-	return segments, err
-}
-
-// done says whether every wanted row was taken.
-func (c *cursor) done() bool {
-	for _, r := range c.ranges {
-		if r.Start < r.End {
-			return false
-		}
-	}
-	return true
-}
-
-// emit appends batches of at most batch_rows with the rows of runs.
-func (r *Reader) emit(sources []arrow.RecordBatch, runs []assemble.Run) error {
-	for len(runs) > 0 {
-		var now []assemble.Run
-		now, runs = firstRows(runs, r.plan.query.batchRows)
-		batch, err := r.batch(sources, now)
-		if err != nil {
-			return err
-		}
-		r.pending = append(r.pending, batch)
-	}
-	return nil
-}
-
-// firstRows cuts runs after n rows.
-func firstRows(runs []assemble.Run, n int) (first, rest []assemble.Run) {
-	for i, run := range runs {
-		if run.Len < n {
-			n -= run.Len
-			continue
-		}
-		first = append(runs[:i:i], assemble.Run{Source: run.Source, Start: run.Start, Len: n})
-		rest = runs[i+1:]
-		if run.Len > n {
-			rest = append([]assemble.Run{{Source: run.Source, Start: run.Start + n, Len: run.Len - n}}, rest...)
-		}
-		return first, rest
-	}
-	return runs, nil
-}
-
-// batch assembles one batch and gives its columns their output types.
-func (r *Reader) batch(sources []arrow.RecordBatch, runs []assemble.Run) (arrow.RecordBatch, error) {
-	output := r.plan.query.output
-	columns := make([]arrow.Array, 0, output.NumFields())
-	defer func() {
-		for _, c := range columns {
-			c.Release()
-		}
-	}()
-	parts := make([]arrow.Array, len(sources))
-	for i, f := range output.Fields() {
-		for k, s := range sources {
-			parts[k] = s.Column(i)
-		}
-		stored, err := assemble.Array(r.plan.mem, parts, runs)
-		if err != nil {
-			return nil, err
-		}
-		column, err := convert.FromStorage(r.plan.mem, stored, f.Type)
-		stored.Release()
-		if err != nil {
-			return nil, err
-		}
-		columns = append(columns, column)
-	}
-	return array.NewRecordBatch(output, columns, int64(assemble.Rows(runs))), nil
 }

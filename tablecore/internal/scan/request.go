@@ -5,7 +5,13 @@
 // A data file is sorted by (entity, index) and says in its entity directory
 // which rows each entity has, so a plan works on runs of rows. A sorted scan
 // goes by entity and takes the runs of all files in turn; only runs of one
-// entity whose index ranges overlap are merged row by row.
+// entity whose index ranges overlap are merged row by row. An unordered scan
+// goes file by file. A scan that gives the newest rows first goes down the index
+// in windows of a bounded number of rows.
+//
+// What a filter leaves out is found in four steps, each of which may only rule
+// out what certainly does not match: files by the log's statistics, row groups
+// and pages by Parquet's, rows by their values.
 package scan
 
 import (
@@ -28,6 +34,12 @@ const (
 	ProfileExact  = "exact"  // the declared Arrow types
 )
 
+// The orders of a scan.
+const (
+	OrderEntityIndex = "entity_index" // by entity, then by index
+	OrderUnordered   = "unordered"    // as the rows lie in the files
+)
+
 // Defaults and limits of a request.
 const (
 	DefaultBatchRows = 65536
@@ -42,10 +54,16 @@ type Request struct {
 	Entities     []map[string]json.RawMessage
 	AllEntities  bool // Entities was left out
 	Start, End   json.RawMessage
-	Profile      string // "" = compat
-	BatchRows    int    // 0 = default
-	MaxEndpoints int    // 0 = 1
+	Filter       []predicate.Condition // all must hold
+	Limit        *int64                // nil = all rows
+	Order        string                // "" = entity_index
+	NewestFirst  bool                  // by index descending, then by entity
+	Profile      string                // "" = compat
+	BatchRows    int                   // 0 = default
+	MaxEndpoints int                   // 0 = 1
 	Split        *Split
+	// Unpruned makes the filter look at every row, so that tests can compare.
+	Unpruned bool
 }
 
 // Split is one of several parts of a scan.
@@ -57,6 +75,13 @@ type query struct {
 	output    *arrow.Schema
 	span      predicate.Span
 	entities  *predicate.Entities // nil = all
+	keys      []string            // of entities, ascending, if keyed
+	keyed     bool                // all identities are full
+	filter    *predicate.Filter   // nil = all rows
+	limit     int64               // −1 = none
+	unordered bool
+	newest    bool
+	unpruned  bool
 	batchRows int
 	split     Split
 }
@@ -66,7 +91,10 @@ func resolve(s *snapshot.Snapshot, r Request) (*query, error) {
 	if s.Def.IndexColumn == "" {
 		return nil, &tableerr.Unsupported{Feature: "plain Delta tables", Msg: "the table has no index column: this version scans only tables that Contrail made"}
 	}
-	q := &query{span: predicate.All, batchRows: DefaultBatchRows, split: Split{0, 1}}
+	q := &query{span: predicate.All, limit: -1, batchRows: DefaultBatchRows, split: Split{0, 1}, unpruned: r.Unpruned}
+	if err := q.setOrder(r); err != nil {
+		return nil, err
+	}
 	if err := q.setLimits(r); err != nil {
 		return nil, err
 	}
@@ -81,9 +109,29 @@ func resolve(s *snapshot.Snapshot, r Request) (*query, error) {
 		return nil, err
 	}
 	if !r.AllEntities {
-		q.entities, err = predicate.ParseEntities(r.Entities, s.Layout, s.EntityTypes())
+		if q.entities, err = predicate.ParseEntities(r.Entities, s.Layout, s.EntityTypes()); err != nil {
+			return nil, err
+		}
+		q.keys, q.keyed = q.entities.Keys()
 	}
+	q.filter, err = predicate.ParseFilter(r.Filter, s.Def.Stored)
 	return q, err
+}
+
+func (q *query) setOrder(r Request) error {
+	switch r.Order {
+	case "", OrderEntityIndex:
+	case OrderUnordered:
+		q.unordered = true
+	default:
+		e := tableerr.InvalidField("order", "order %q is neither entity_index nor unordered", r.Order)
+		e.Value = r.Order
+		return e
+	}
+	if q.newest = r.NewestFirst; q.newest && q.unordered {
+		return tableerr.InvalidField("newest_first", "newest_first is an order of its own and does not go with unordered")
+	}
+	return nil
 }
 
 func (q *query) setLimits(r Request) error {
@@ -92,18 +140,29 @@ func (q *query) setLimits(r Request) error {
 		return tableerr.InvalidField("batch_rows", "batch_rows is a number from 1 to %d, not %d", maxBatchRows, r.BatchRows)
 	case r.MaxEndpoints < 0 || r.MaxEndpoints > maxEndpoints:
 		return tableerr.InvalidField("max_endpoints", "max_endpoints is a number from 1 to %d, not %d", maxEndpoints, r.MaxEndpoints)
+	case r.Limit != nil && *r.Limit < 0:
+		return tableerr.InvalidField("limit", "limit is a number of rows, not %d", *r.Limit)
 	}
 	if r.BatchRows > 0 {
 		q.batchRows = r.BatchRows
 	}
-	if r.Split != nil {
-		if r.Split.Count < 1 || r.Split.Count > maxEndpoints || r.Split.Index < 0 || r.Split.Index >= r.Split.Count {
-			return tableerr.InvalidField("split", "split %d of %d does not exist", r.Split.Index, r.Split.Count)
-		}
-		q.split = *r.Split
+	if r.Limit != nil {
+		q.limit = *r.Limit
+	}
+	if r.Split == nil {
+		return nil
+	}
+	if r.Split.Count < 1 || r.Split.Count > maxEndpoints || r.Split.Index < 0 || r.Split.Index >= r.Split.Count {
+		return tableerr.InvalidField("split", "split %d of %d does not exist", r.Split.Index, r.Split.Count)
+	}
+	if q.split = *r.Split; !q.divisible() && q.split.Count > 1 {
+		return tableerr.InvalidField("split", "a scan with a limit, or one that gives the newest rows first, has one part")
 	}
 	return nil
 }
+
+// divisible says whether the scan can have several parts.
+func (q *query) divisible() bool { return q.limit < 0 && !q.newest }
 
 // setColumns resolves the projection and makes the output schema.
 func (q *query) setColumns(def *tabledef.Definition, r Request) error {
@@ -150,8 +209,10 @@ func invalidName(field, name, what string) error {
 func outputField(f arrow.Field, profile string) (arrow.Field, error) {
 	switch profile {
 	case "", ProfileCompat:
+		f = tabledef.DropExtensions(f)
 		f.Type = convert.Compat(f.Type)
 	case ProfileExact:
+		f = tabledef.RestoreExtensions(f)
 	default:
 		e := tableerr.InvalidField("profile", "profile %q is neither compat nor exact", profile)
 		e.Value = profile

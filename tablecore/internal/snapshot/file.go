@@ -3,6 +3,7 @@ package snapshot
 import (
 	"encoding/json"
 	"math/big"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -28,6 +29,8 @@ type File struct {
 	Entity string
 	// Version is the version that added the file, −1 when unknown.
 	Version int64
+
+	stats atomic.Pointer[columnStats] // parsed on demand, see Bounds
 }
 
 // newFile reads an add action. Only its path can make it fail: statistics and

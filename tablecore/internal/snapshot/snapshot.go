@@ -14,6 +14,7 @@ import (
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/entitykey"
 	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/internal/pmap"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
@@ -32,13 +33,16 @@ type Snapshot struct {
 	Files []*File
 	// Rows and Bytes add up the files; Rows is −1 when one does not say.
 	Rows, Bytes int64
+
+	requests pmap.Map[*Request] // by request id
+	effects  effectLog
 }
 
 // New returns the snapshot of a log's state. It refuses formats and features
 // this software cannot read (FORMAT_UNREADABLE before UNSUPPORTED) and paths
 // outside the table.
 func New(state *deltalog.State) (*Snapshot, error) {
-	s := &Snapshot{State: state}
+	s := &Snapshot{State: state, requests: indexRequests(state), effects: effectLog{from: state.Version()}}
 	if err := s.define(); err != nil {
 		return nil, err
 	}
@@ -53,7 +57,10 @@ func (s *Snapshot) Apply(c *deltalog.Commit) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &Snapshot{State: state, Def: s.Def, Domain: s.Domain, Layout: s.Layout, Rows: s.Rows, Bytes: s.Bytes}
+	next := &Snapshot{State: state, Def: s.Def, Domain: s.Domain, Layout: s.Layout, Rows: s.Rows, Bytes: s.Bytes,
+		requests: s.requests, effects: s.effects}
+	next.noteRequests(c.Txns)
+	next.effects.note(c.Version, effectsOf(c, s.State))
 	if c.Metadata != nil || c.Protocol != nil {
 		if err := next.define(); err != nil {
 			return nil, err

@@ -32,6 +32,23 @@ func Extra(operation, requestID string, report json.RawMessage) map[string]json.
 	return extra
 }
 
+// ReadExtra returns what Extra has put into commitInfo: "" and nil for what is
+// not there, as in other writers' commits, or is of another kind.
+func ReadExtra(info *deltalog.CommitInfo) (operation, requestID string, report json.RawMessage) {
+	if info == nil {
+		return "", "", nil
+	}
+	return text(info.Extra[extraOperation]), text(info.Extra[extraRequestID]), info.Extra[extraReport]
+}
+
+func text(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
 func quoted(text string) json.RawMessage {
 	raw, err := json.Marshal(text)
 	if err != nil {

@@ -104,14 +104,25 @@ func (t *Table) keep(s *snapshot.Snapshot) {
 	}
 }
 
-// NoteCheckpoint remembers a checkpoint that this process wrote, so that the
-// next one is written in its time.
-func (t *Table) NoteCheckpoint(ref deltalog.CheckpointRef) {
+// WriteCheckpoint writes the checkpoint of a snapshot without what the table
+// may forget by now, forgets it in memory, too, and remembers the checkpoint so
+// that the next one is written in its time. Errors are those of
+// deltalog.WriteCheckpoint.
+func (t *Table) WriteCheckpoint(ctx context.Context, s *snapshot.Snapshot) (deltalog.CheckpointRef, error) {
+	state, gone := s.Expire(t.cfg.Clock().UnixMilli())
+	ref, err := t.cfg.Log.WriteCheckpoint(ctx, state)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.checkpoint = ref
 	last := len(t.recent) - 1
-	t.recent[last] = t.recent[last].WithCheckpoint(ref)
+	t.recent[last] = t.recent[last].Forget(gone)
+	if err != nil {
+		return deltalog.CheckpointRef{}, StoreError(err)
+	}
+	if ref.Version > t.checkpoint.Version {
+		t.checkpoint = ref
+		t.recent[last] = t.recent[last].WithCheckpoint(ref)
+	}
+	return ref, nil
 }
 
 // replace forgets every snapshot for one that was opened anew.

@@ -1,0 +1,16 @@
+package tablecore
+
+import "context"
+
+// ID returns the identity of the table.
+func (t *Table) ID() string { return t.txn.Current().Def.ID }
+
+// WriteCheckpoint writes a checkpoint of the newest version now.
+func (t *Table) WriteCheckpoint(ctx context.Context) error {
+	s, err := t.txn.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = t.txn.WriteCheckpoint(ctx, s)
+	return storeError(err)
+}

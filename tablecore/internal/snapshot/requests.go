@@ -1,0 +1,135 @@
+package snapshot
+
+import (
+	"strings"
+	"time"
+
+	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/internal/pmap"
+)
+
+const (
+	// requestPrefix begins the application of every txn action that remembers
+	// a request id: contrail/<first 16 hex of the digest>/<op>/<request id>.
+	requestPrefix = "contrail/"
+	// DigestLen is how many hex digits of a digest are kept.
+	DigestLen = 16
+	// requestAge and maxRequests say how long a request id is remembered:
+	// whichever comes first.
+	requestAge  = 7 * 24 * time.Hour
+	maxRequests = 100_000
+)
+
+// Request is what a table remembers of a request id.
+type Request struct {
+	ID string
+	// Op is the put that the id came with, Digest the beginning of the digest of
+	// its rows.
+	Op, Digest string
+	// Version is the version that the put made.
+	Version int64
+
+	updated *int64 // in-commit time in ms since the epoch, nil when unknown
+}
+
+// AppID returns the application of the txn action that remembers a request.
+func (r *Request) AppID() string {
+	return requestPrefix + r.Digest + "/" + r.Op + "/" + r.ID
+}
+
+// parseRequest reads a txn action, nil for one that is no request's.
+func parseRequest(t *deltalog.Txn) *Request {
+	rest, ok := strings.CutPrefix(t.AppID, requestPrefix)
+	if !ok {
+		return nil
+	}
+	digest, rest, _ := strings.Cut(rest, "/")
+	op, id, ok := strings.Cut(rest, "/")
+	if !ok || len(digest) != DigestLen || id == "" {
+		return nil
+	}
+	return &Request{ID: id, Op: op, Digest: digest, Version: t.Version, updated: t.LastUpdated}
+}
+
+// Request returns what the table remembers of a request id, nil when it does
+// not know it or has known it for too long. now is the clock's time in ms since
+// the epoch. An id's age is the time between commits: a clock that is ahead
+// forgets nothing until a commit has its time.
+func (s *Snapshot) Request(id string, now int64) *Request {
+	r, _ := s.requests.Get(id)
+	if r == nil || r.updated != nil && *r.updated < s.rememberedSince(now) {
+		return nil
+	}
+	return r
+}
+
+// rememberedSince is the time before which request ids are forgotten.
+func (s *Snapshot) rememberedSince(now int64) int64 {
+	if newest, ok := s.State.Timestamp(); ok {
+		now = min(now, newest)
+	}
+	return now - requestAge.Milliseconds()
+}
+
+// indexRequests makes the index of a state's request ids. Of several actions
+// about one id the newest counts.
+func indexRequests(state *deltalog.State) pmap.Map[*Request] {
+	var index pmap.Map[*Request]
+	o := &pmap.Owner{}
+	for t := range state.Txns() {
+		r := parseRequest(t)
+		if r == nil {
+			continue
+		}
+		if other, _ := index.Get(r.ID); other == nil || other.Version < r.Version {
+			index.Set(o, r.ID, r)
+		}
+	}
+	return index
+}
+
+// noteRequests adds a commit's request ids to the index.
+func (s *Snapshot) noteRequests(txns []*deltalog.Txn) {
+	o := &pmap.Owner{}
+	for _, t := range txns {
+		if r := parseRequest(t); r != nil {
+			s.requests.Set(o, r.ID, r)
+		}
+	}
+}
+
+// Expire returns the state that a checkpoint of s made at now (ms since the
+// epoch) holds, and the txn actions that it leaves out. It looks at every one.
+func (s *Snapshot) Expire(now int64) (*deltalog.State, []*deltalog.Txn) {
+	state := s.State.Expire(deltalog.Expiry{TxnPrefix: requestPrefix, TxnsBefore: s.rememberedSince(now), MaxTxns: maxRequests})
+	if state.NumTxns() == s.State.NumTxns() {
+		return state, nil
+	}
+	var gone []*deltalog.Txn
+	for t := range s.State.Txns() {
+		if state.Txn(t.AppID) == nil {
+			gone = append(gone, t)
+		}
+	}
+	return state, gone
+}
+
+// Forget returns s without txn actions that Expire found in s or in an older
+// snapshot. It costs what it forgets.
+func (s *Snapshot) Forget(gone []*deltalog.Txn) *Snapshot {
+	if len(gone) == 0 {
+		return s
+	}
+	c, o := *s, &pmap.Owner{}
+	c.State = s.State.Forget(gone)
+	for _, t := range gone {
+		r := parseRequest(t)
+		if r == nil || c.State.Txn(t.AppID) != nil {
+			continue
+		}
+		if known, _ := c.requests.Get(r.ID); known != nil && known.AppID() == t.AppID {
+			c.requests.Remove(o, r.ID)
+		}
+	}
+	return &c
+}

@@ -1,0 +1,53 @@
+package txn
+
+import "contrail/tablecore/internal/snapshot"
+
+// Row is a line of the conflict matrix (table-semantics.md): what a committer
+// is, when it meets commits that it has not seen.
+type Row int
+
+// The rows of the verbs there are.
+const (
+	// RowAppend is an append without expected_version.
+	RowAppend Row = iota
+	// RowPinned is anything with an expected_version.
+	RowPinned
+
+	numRows = iota
+)
+
+// Verdict says what a committer does about commits it has not seen. Of several
+// the largest counts.
+type Verdict int
+
+// The verdicts, ascending.
+const (
+	// Revalidate repeats every check on the new snapshot; what was written is
+	// used again.
+	Revalidate Verdict = iota
+	// Refuse is VERSION_CONFLICT.
+	Refuse
+)
+
+// columns are the effects that the matrix tells apart, in its order.
+var columns = [...]snapshot.Effects{snapshot.Added, snapshot.Rewrote, snapshot.Redefined, snapshot.Reset}
+
+// matrix is the conflict matrix.
+var matrix = [numRows][len(columns)]Verdict{
+	//         append, expire | update, overwrite,    | add_columns,   | rollback, upgrade,
+	//                        | optimize, retention   | set_properties | protocol
+	RowAppend: {Revalidate, Revalidate, Revalidate, Revalidate},
+	RowPinned: {Refuse, Refuse, Refuse, Refuse},
+}
+
+// Meets returns what a committer does about the effects of commits it has not
+// seen.
+func (r Row) Meets(theirs snapshot.Effects) Verdict {
+	verdict := Revalidate
+	for i, effect := range columns {
+		if theirs&effect != 0 {
+			verdict = max(verdict, matrix[r][i])
+		}
+	}
+	return verdict
+}

@@ -1,0 +1,339 @@
+package tablecore_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"contrail/tablecore/tableerr"
+	"contrail/tablecore/tabletest"
+)
+
+// life is a table from its creation to its drop.
+type life struct {
+	table   *modelTable
+	id      string
+	created *record
+	dropped *record           // nil while it is there
+	appends map[int64]*record // acknowledged ones by version
+	ordered []*record         // the same by version
+	model   *tabletest.Model  // holds every known version
+	known   int64             // versions up to here are known
+	// unsure is when the first append began that was told of the drop and may
+	// have landed before it; 0 if there is none.
+	unsure int64
+}
+
+// checker judges the records of a run: each answer must be right for some
+// version that was current while the operation ran.
+type checker struct {
+	script []step
+	lives  map[string]*life
+	errs   []error
+}
+
+// checkRun returns what is wrong with the records of a run, nil if nothing is.
+func checkRun(script []step, records []record) error {
+	c := &checker{script: script, lives: map[string]*life{}}
+	for i := range records {
+		c.note(&records[i])
+	}
+	for _, l := range c.lives {
+		c.replay(l)
+	}
+	for i := range records {
+		c.check(&records[i])
+	}
+	return errors.Join(c.errs...)
+}
+
+func (c *checker) report(r *record, format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	if r.Text != "" {
+		what += "; its error was: " + r.Text
+	}
+	c.errs = append(c.errs, fmt.Errorf("step %d (%s): %s", r.Step, c.script[r.Step].kind, what))
+}
+
+// note sorts the successful creates, drops and appends.
+func (c *checker) note(r *record) {
+	s := c.script[r.Step]
+	toldOfDrop := s.kind == stepAppend && r.Token == tableerr.TokenTableNotFound
+	if !toldOfDrop && r.Token != "" || r.Err != "" || r.Broken || r.ID == "" {
+		return
+	}
+	l := c.lives[r.ID]
+	if l == nil {
+		l = &life{table: s.table, id: r.ID, appends: map[int64]*record{}}
+		c.lives[r.ID] = l
+	}
+	switch {
+	case toldOfDrop:
+		if l.unsure == 0 || r.Start < l.unsure {
+			l.unsure = r.Start
+		}
+	case s.kind == stepCreate:
+		l.created = r
+	case s.kind == stepDrop:
+		if l.dropped != nil {
+			c.report(r, "the table was dropped in step %d already", l.dropped.Step)
+		}
+		l.dropped = r
+	case s.kind == stepAppend:
+		if r.RowCount == 0 {
+			return // commits nothing
+		}
+		if other := l.appends[r.Version]; other != nil {
+			c.report(r, "version %d was also acknowledged to step %d", r.Version, other.Step)
+		}
+		l.appends[r.Version] = r
+	}
+}
+
+// replay makes the acknowledged appends of a table again, by version, on the
+// reference.
+func (c *checker) replay(l *life) {
+	l.model = l.table.model()
+	for v := int64(1); len(l.ordered) < len(l.appends); v++ {
+		r := l.appends[v]
+		if r == nil {
+			if l.dropped == nil {
+				c.errs = append(c.errs, fmt.Errorf("version %d of %s was acknowledged to nobody", v, l.table.name))
+			}
+			return // put by an append that was told of the drop
+		}
+		if a := c.appendOf(r); l.model.Judge(a, v-1) != (tabletest.Verdict{}) {
+			c.report(r, "version %d was acknowledged, the reference says %s", v, l.model.Judge(a, v-1))
+			return
+		} else {
+			l.model.Commit(a)
+		}
+		l.ordered = append(l.ordered, r)
+		l.known = v
+	}
+}
+
+func (c *checker) appendOf(r *record) tabletest.ModelAppend {
+	s := &c.script[r.Step]
+	schema, rows := s.stream()
+	return tabletest.ModelAppend{Schema: schema, Rows: rows, Expected: r.Expected, BadSettings: s.bad, Broken: s.broken}
+}
+
+// window returns the versions that may have been current while r ran: from the
+// newest acknowledged before it to the newest put before its end.
+func (l *life) window(r *record) (lo, hi int64) {
+	for _, a := range l.ordered {
+		if a.End < r.Start {
+			lo = max(lo, a.Version)
+		}
+		if a.Start < r.End {
+			hi = max(hi, a.Version)
+		}
+	}
+	return lo, hi
+}
+
+// within says whether a version may have been current while r ran.
+func (l *life) within(r *record, version int64) bool {
+	lo, hi := l.window(r)
+	return lo <= version && version <= hi
+}
+
+func (c *checker) check(r *record) {
+	s := &c.script[r.Step]
+	if r.Err != "" {
+		c.report(r, "an error without a token: %s", r.Err)
+		return
+	}
+	switch {
+	case s.kind == stepList:
+		c.checkList(r)
+		return
+	case s.kind == stepReopen:
+		return
+	case r.Token == tableerr.TokenTableNotFound:
+		if c.certainlyThere(s.table, r) {
+			c.report(r, "the table is there")
+		}
+		return
+	case s.kind == stepCreate:
+		c.checkCreate(r, s)
+		return
+	}
+	l := c.lives[r.ID]
+	if l == nil || l.created == nil {
+		c.report(r, "went to the table %q that nobody made", r.ID)
+		return
+	}
+	if l.unsure > 0 && r.End > l.unsure {
+		return // it may have met a commit that was acknowledged to nobody
+	}
+	switch s.kind {
+	case stepAppend:
+		c.checkAppend(r, l)
+	case stepScan:
+		c.checkScan(r, l, s)
+	case stepDescribe:
+		if want := l.model.Summary(r.Version); r.Token != "" || !l.within(r, r.Version) || r.Summary != want {
+			c.report(r, "%s, described %+v, want %+v in %v", r.Token, r.Summary, want, windowText(l, r))
+		}
+	case stepDrop:
+		c.checkDrop(r, l)
+	case stepCheckpoint:
+		if r.Token != "" {
+			c.report(r, "%s", r.Token)
+		}
+	}
+}
+
+func windowText(l *life, r *record) string {
+	lo, hi := l.window(r)
+	return fmt.Sprintf("versions %d to %d", lo, hi)
+}
+
+// certainlyThere says whether one table of the kind was there all the time.
+func (c *checker) certainlyThere(k *modelTable, r *record) bool {
+	for _, l := range c.lives {
+		if l.table == k && l.created != nil && l.created.End < r.Start && (l.dropped == nil || l.dropped.Start > r.End) {
+			return true
+		}
+	}
+	return false
+}
+
+// certainlyGone says whether no table of the kind was there at any time.
+func (c *checker) certainlyGone(k *modelTable, r *record) bool {
+	for _, l := range c.lives {
+		if l.table == k && (l.created == nil || l.created.Start < r.End) && (l.dropped == nil || l.dropped.End > r.Start) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checker) checkCreate(r *record, s *step) {
+	switch {
+	case r.Token == tableerr.TokenTableExists:
+		// A create that is under way may have the name before its own start of
+		// another table is known, so only a name that nobody wants is free.
+		if c.certainlyGone(s.table, r) {
+			c.report(r, "there is no such table")
+		}
+	case r.Token != "":
+		c.report(r, "%s", r.Token)
+	case r.Version != 0 && !c.lives[r.ID].within(r, r.Version):
+		c.report(r, "a new table has version %d", r.Version)
+	case c.certainlyThere(s.table, r):
+		c.report(r, "the table was there already")
+	}
+}
+
+func (c *checker) checkList(r *record) {
+	if r.Token != "" {
+		c.report(r, "%s", r.Token)
+		return
+	}
+	for i := range modelTables {
+		k := &modelTables[i]
+		listed := slices.Contains(r.Tables, k.name.String())
+		if c.certainlyThere(k, r) && !listed || c.certainlyGone(k, r) && listed {
+			c.report(r, "%s listed: %t", k.name, listed)
+		}
+	}
+}
+
+func (c *checker) checkAppend(r *record, l *life) {
+	a := c.appendOf(r)
+	if r.Token == "" && !r.Broken && r.RowCount > 0 {
+		lo, _ := l.window(r)
+		if r.Version <= lo || r.Starting >= r.Version || r.Starting < 0 || int(r.RowCount) != len(a.Rows) {
+			c.report(r, "%d rows committed as version %d, which started at %d, after version %d", r.RowCount, r.Version, r.Starting, lo)
+		}
+		if l.dropped != nil && l.dropped.End < r.Start {
+			c.report(r, "went into a dropped table")
+		}
+		return
+	}
+	got := tabletest.Verdict{Token: r.Token, Broken: r.Broken, Detail: r.Detail}
+	lo, hi := l.window(r)
+	var wants []string
+	for v := lo; v <= hi; v++ {
+		want := l.model.Judge(a, v)
+		if want == got && (got.Token != "" || got.Broken || r.Version == v) {
+			return
+		}
+		wants = append(wants, want.String())
+	}
+	if got.Token == tableerr.TokenSchemaMismatch && l.table.adopts && lo == 0 {
+		return // it lost the race to bring the schema, and its files are of its own
+	}
+	c.report(r, "answered %q on version %d, the reference on versions %d to %d %q", got, r.Version, lo, hi, slices.Compact(wants))
+}
+
+func (c *checker) checkScan(r *record, l *life, s *step) {
+	lo, hi := l.window(r)
+	version := r.Version
+	switch {
+	case r.Token == tableerr.TokenVersionNotFound:
+		if r.Asked == nil || *r.Asked >= 0 && *r.Asked <= lo {
+			c.report(r, "version %v is there", *r.Asked)
+		}
+		return
+	case r.Token != "" && r.Asked == nil: // about whatever was current
+		version = lo
+	case r.Asked != nil:
+		version = *r.Asked
+		if r.Token == "" && r.Version != version || version > hi || version < 0 {
+			c.report(r, "read version %d instead of %d in %s", r.Version, version, windowText(l, r))
+			return
+		}
+	case !l.within(r, version):
+		c.report(r, "read version %d of %s", version, windowText(l, r))
+		return
+	}
+	invalid := c.invalidScan(l, s, version)
+	if r.Token == tableerr.TokenInvalid && (invalid || r.Asked == nil && c.invalidScan(l, s, hi)) {
+		return
+	}
+	if r.Token != "" || invalid {
+		c.report(r, "answered %q, invalid is %t", r.Token, invalid)
+		return
+	}
+	var want []string
+	for _, row := range l.model.Scan(s.query, version) {
+		want = append(want, row.String())
+	}
+	if !slices.Equal(r.Rows, want) {
+		c.report(r, "version %d of %s holds\n  %s\nthe scan gave\n  %s", version, l.table.name, strings.Join(want, "\n  "), strings.Join(r.Rows, "\n  "))
+	}
+	if r.RowCount >= 0 && r.RowCount != int64(len(want)) {
+		c.report(r, "the plan promised %d rows, there are %d", r.RowCount, len(want))
+	}
+}
+
+// invalidScan says whether the scan asks for columns that the version lacks, or
+// for a range that ends before it begins.
+func (c *checker) invalidScan(l *life, s *step, version int64) bool {
+	schema := l.model.Schema(version)
+	for _, name := range s.query.Columns {
+		if schema == nil || !schema.HasField(name) {
+			return true
+		}
+	}
+	return schema != nil && s.backward
+}
+
+func (c *checker) checkDrop(r *record, l *life) {
+	lo, hi := l.window(r)
+	switch {
+	case r.Token == tableerr.TokenVersionConflict:
+		if r.Expected == nil || *r.Expected == lo && lo == hi || !strings.HasPrefix(r.Detail, fmt.Sprintf("expected %d found ", *r.Expected)) {
+			c.report(r, "%s in %s", r.Detail, windowText(l, r))
+		}
+	case r.Token != "":
+		c.report(r, "%s", r.Token)
+	case r.Version < lo || r.Version > max(hi, l.known) || r.Expected != nil && *r.Expected != r.Version:
+		c.report(r, "dropped at version %d of %s", r.Version, windowText(l, r))
+	}
+}

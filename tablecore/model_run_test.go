@@ -1,0 +1,347 @@
+package tablecore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore"
+	"contrail/tablecore/objstore"
+	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tableerr"
+	"contrail/tablecore/tabletest"
+)
+
+// record is what a step answered. Processes hand records to each other as
+// JSON.
+type record struct {
+	Step       int
+	Start, End int64  // ns; also comparable between processes
+	ID         string // identity of the table it went to
+	Token      tableerr.Token
+	Detail     string
+	Broken     bool   // the stream's own error came back
+	Err        string // an error without a token: never right
+	Text       string // any error, to be shown
+	Expected   *int64 // the version that was demanded
+	Asked      *int64 // the version that was asked for
+	Version    int64  // that was committed, read, described or dropped
+	Starting   int64
+	RowCount   int64
+	Rows       []string
+	Summary    tabletest.ModelSummary
+	Tables     []string
+}
+
+func (r *record) fail(err error) {
+	if err == nil {
+		return
+	}
+	r.Broken = errors.Is(err, errBroken)
+	if r.Broken {
+		return
+	}
+	r.Token, r.Detail, r.Text = tableerr.TokenOf(err), tabletest.DetailOf(err), err.Error()
+	if r.Token == "" {
+		r.Err = err.Error()
+	}
+}
+
+var errBroken = errors.New("the stream broke")
+
+// sharedStore lets several warehouses use a store, which a test closes itself.
+type sharedStore struct{ objstore.Store }
+
+func (sharedStore) Close() error { return nil }
+
+// modelRun runs a script's steps on one store.
+type modelRun struct {
+	store objstore.Store
+	mem   memory.Allocator
+	clock *tabletest.Clock
+}
+
+func (m *modelRun) open() (*tablecore.Warehouse, error) {
+	return tablecore.Open(context.Background(), tablecore.Options{Store: sharedStore{m.store}, Allocator: m.mem, Clock: m.clock.Now})
+}
+
+// run runs the steps of some of the workers, each worker's in order on a
+// goroutine of its own. mine says which workers run here.
+func (m *modelRun) run(ctx context.Context, script []step, mine func(worker int) bool) ([]record, error) {
+	shared, err := m.open()
+	if err != nil {
+		return nil, err
+	}
+	var (
+		mu      sync.Mutex
+		records []record
+		errs    []error
+		group   sync.WaitGroup
+	)
+	workers := map[int]bool{}
+	for _, s := range script {
+		if workers[s.worker] || !mine(s.worker) {
+			continue
+		}
+		workers[s.worker] = true
+		group.Go(func() {
+			w := &modelWorker{run: m, number: s.worker, house: shared, known: map[string]int64{}}
+			err := w.runAll(ctx, script)
+			mu.Lock()
+			defer mu.Unlock()
+			records, errs = append(records, w.records...), append(errs, err)
+		})
+	}
+	group.Wait()
+	return records, errors.Join(append(errs, shared.Close())...)
+}
+
+// modelWorker is one goroutine of a run.
+type modelWorker struct {
+	run     *modelRun
+	number  int
+	house   *tablecore.Warehouse
+	own     *tablecore.Warehouse // house, if no other worker has it
+	known   map[string]int64     // newest version of each table that it has seen
+	records []record
+}
+
+func (w *modelWorker) runAll(ctx context.Context, script []step) (err error) {
+	at := 0
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("step %d panicked: %v", at, p)
+		}
+		if w.own != nil {
+			err = errors.Join(err, w.own.Close())
+		}
+	}()
+	for i, s := range script {
+		if s.worker != w.number {
+			continue
+		}
+		at = i
+		r := record{Step: i, Start: time.Now().UnixNano()}
+		r.fail(w.do(ctx, &s, &r))
+		r.End = time.Now().UnixNano()
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("step %d did not end: %w", i, err)
+		}
+		w.records = append(w.records, r)
+	}
+	return nil
+}
+
+// do runs a step; what it answers goes into r.
+func (w *modelWorker) do(ctx context.Context, s *step, r *record) error {
+	switch s.kind {
+	case stepReopen:
+		return w.reopen()
+	case stepList:
+		return w.list(ctx, r)
+	case stepCreate:
+		d, err := w.house.CreateTable(ctx, s.table.createOptions())
+		if err == nil {
+			r.ID, r.Version = d.TableID, d.Version
+		}
+		return err
+	}
+	table, err := w.house.Table(ctx, s.table.name)
+	if err != nil {
+		return err
+	}
+	r.ID = table.ID()
+	if s.expected != nil {
+		v := w.known[r.ID] + *s.expected
+		r.Expected = &v
+	}
+	switch s.kind {
+	case stepAppend:
+		err = w.append(ctx, table, s, r)
+	case stepScan:
+		err = w.scan(ctx, table, s, r)
+	case stepDescribe:
+		err = w.describe(ctx, table, r)
+	case stepCheckpoint:
+		return table.WriteCheckpoint(ctx)
+	case stepDrop:
+		var report *tablecore.DropReport
+		report, err = w.house.DropTable(ctx, s.table.name, tablecore.DropOptions{ExpectedVersion: r.Expected, TableID: r.ID})
+		if err == nil {
+			r.Version = report.Version
+		}
+	}
+	if err == nil && r.Asked == nil {
+		w.known[r.ID] = r.Version
+	}
+	return err
+}
+
+// reopen gives the worker a warehouse that has nothing in memory.
+func (w *modelWorker) reopen() error {
+	fresh, err := w.run.open()
+	if err != nil {
+		return err
+	}
+	if w.own != nil {
+		err = w.own.Close()
+	}
+	w.house, w.own = fresh, fresh
+	return err
+}
+
+func (w *modelWorker) list(ctx context.Context, r *record) error {
+	tables, err := w.house.ListTables(ctx, "")
+	for _, t := range tables {
+		r.Tables = append(r.Tables, t.Table)
+	}
+	return err
+}
+
+func (w *modelWorker) append(ctx context.Context, table *tablecore.Table, s *step, r *record) error {
+	schema, rows := s.stream()
+	stream := tabletest.NewReader(schema)
+	if s.broken {
+		stream.Err = errBroken
+	}
+	defer func() {
+		for _, b := range stream.Batches {
+			b.Release()
+		}
+	}()
+	for i := range s.batches {
+		b, err := tabletest.BatchOf(w.run.mem, schema, rows[i*len(rows)/s.batches:(i+1)*len(rows)/s.batches])
+		if err != nil {
+			return err
+		}
+		stream.Batches = append(stream.Batches, b)
+	}
+	o := s.options
+	o.ExpectedVersion = r.Expected
+	if s.pinned {
+		o.TableID = r.ID
+	}
+	report, err := table.Append(ctx, stream, o)
+	if err == nil {
+		r.Version, r.Starting, r.RowCount = report.CommittedVersion, report.StartingVersion, report.Rows
+	}
+	return err
+}
+
+func (w *modelWorker) scan(ctx context.Context, table *tablecore.Table, s *step, r *record) error {
+	o := tablecore.ScanOptions{Columns: s.query.Columns, BatchRows: s.batch, Profile: s.profile, TableID: r.ID}
+	if s.back != nil {
+		v := w.known[r.ID] - *s.back
+		o.Version, r.Asked = &v, &v
+	}
+	if s.query.Entities != nil {
+		o.Entities = []tablecore.EntityFilter{}
+		for _, id := range s.query.Entities {
+			filter := tablecore.EntityFilter{}
+			for name, value := range id {
+				filter[name] = jsonOf(value)
+			}
+			o.Entities = append(o.Entities, filter)
+		}
+	}
+	if s.query.First != nil {
+		o.Start = json.RawMessage(s.query.First.String())
+	}
+	if s.query.Last != nil {
+		o.End = json.RawMessage(new(big.Int).Add(s.query.Last, big.NewInt(1)).String())
+	}
+	plan, err := table.PlanScan(ctx, o)
+	if err != nil {
+		return err
+	}
+	r.Version, r.RowCount = plan.Version(), plan.Rows()
+	rows, err := scanInParts(ctx, table, plan, o, s.splits)
+	for _, row := range rows {
+		r.Rows = append(r.Rows, row.String())
+	}
+	return err
+}
+
+func jsonOf(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // texts and integers always marshal
+	}
+	return text
+}
+
+// scanInParts runs a plan, or the parts it is divided into one after another.
+func scanInParts(ctx context.Context, table *tablecore.Table, plan *tablecore.ScanPlan, o tablecore.ScanOptions, parts int) ([]tabletest.Row, error) {
+	if parts <= 1 {
+		return tabletest.ScanRows(ctx, plan)
+	}
+	splits, err := plan.Splits(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	version := plan.Version()
+	o.Version = &version
+	var all []tabletest.Row
+	for i, info := range splits {
+		o.Split = &tablecore.Split{Index: i, Count: len(splits)}
+		part, err := table.PlanScan(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := tabletest.ScanRows(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		if int64(len(rows)) != info.Rows {
+			return nil, fmt.Errorf("part %d of %d has %d rows, %d were promised", i, len(splits), len(rows), info.Rows)
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}
+
+func (w *modelWorker) describe(ctx context.Context, table *tablecore.Table, r *record) error {
+	d, err := table.Describe(ctx, tablecore.At{TableID: r.ID})
+	if err != nil {
+		return err
+	}
+	r.Version = d.Version
+	r.Summary = tabletest.ModelSummary{Version: d.Version, Rows: d.Rows, Entities: d.Entities,
+		IndexMin: rawIndex(d.IndexMin, d.Schema, d.IndexColumn), IndexMax: rawIndex(d.IndexMax, d.Schema, d.IndexColumn)}
+	return nil
+}
+
+// rawIndex undoes the rendering of a described index value.
+func rawIndex(v any, schema *arrow.Schema, column string) string {
+	text := strings.Trim(fmt.Sprint(v), `"`)
+	if v == nil {
+		return ""
+	}
+	fields, _ := schema.FieldsByName(column)
+	if fields[0].Type.ID() != arrow.TIMESTAMP {
+		return text
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprint(at.UnixMicro())
+}
+
+// tableOf finds the kind of table by its name.
+func tableOf(name tabledef.Name) *modelTable {
+	for i := range modelTables {
+		if modelTables[i].name == name {
+			return &modelTables[i]
+		}
+	}
+	return nil
+}

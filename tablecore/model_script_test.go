@@ -1,0 +1,381 @@
+package tablecore_test
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"contrail/tablecore"
+	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tabletest"
+)
+
+// modelTable is a kind of table that scripts work on.
+type modelTable struct {
+	name    tabledef.Name
+	options tablecore.CreateOptions
+	schema  *arrow.Schema // of a good stream
+	width   uint64        // granularity in ticks
+	adopts  bool          // created without a schema
+	index   func(interval int64) any
+	entity  func(n int) []any
+	payload func(r *rand.Rand) []any
+}
+
+func textPointer(s string) *string { return &s }
+
+var noIngestTime = textPointer("")
+
+// modelTables differ in index type, number of entity columns, uniqueness,
+// granularity, and whether the schema comes with the first append.
+var modelTables = []modelTable{
+	{
+		name: tabledef.Name{Namespace: "default", Table: "weather"},
+		options: tablecore.CreateOptions{IndexColumn: "time_hour", IndexGranularity: "1h", EntityColumns: []string{"origin"},
+			Schema: weather},
+		schema: weather,
+		width:  3600e6,
+		index:  func(i int64) any { return i*3600e6 + 1_800e6 },
+		entity: func(n int) []any { return []any{[]string{"EWR", "JFK", "", "a\x00b"}[n%4]} },
+		payload: func(r *rand.Rand) []any {
+			return []any{[]any{nil, math.NaN(), math.Copysign(0, -1), math.Inf(1), r.NormFloat64(), r.NormFloat64()}[r.IntN(6)]}
+		},
+	},
+	{
+		name: tabledef.Name{Namespace: "plant", Table: "counters"},
+		options: tablecore.CreateOptions{IndexColumn: "tick", IndexType: "int64", IndexGranularity: "10",
+			EntityColumns: []string{"plant", "sensor"}, IngestTimeColumn: noIngestTime},
+		schema: arrow.NewSchema([]arrow.Field{
+			{Name: "tick", Type: arrow.PrimitiveTypes.Int64},
+			{Name: "plant", Type: arrow.BinaryTypes.String},
+			{Name: "sensor", Type: arrow.PrimitiveTypes.Int64},
+			{Name: "value", Type: arrow.PrimitiveTypes.Int64},
+			{Name: "note", Type: arrow.BinaryTypes.String, Nullable: true},
+		}, nil),
+		width:  10,
+		adopts: true,
+		index:  func(i int64) any { return i*10 + 3 },
+		entity: func(n int) []any { return []any{[]string{"a", "ab", "a"}[n%3], int64(n%3 - 1)} },
+		payload: func(r *rand.Rand) []any {
+			return []any{r.Int64() >> 40, []any{nil, "", "näher", strings.Repeat("x", 40)}[r.IntN(4)]}
+		},
+	},
+	{
+		name: tabledef.Name{Namespace: "default", Table: "journal"},
+		options: tablecore.CreateOptions{IndexColumn: "seq", Uniqueness: "none", IngestTimeColumn: noIngestTime,
+			Schema: journal},
+		schema: journal,
+		index:  func(i int64) any { return uint64(i) << 3 }, // negative ones lie at the end of the domain
+		entity: func(int) []any { return nil },
+		payload: func(r *rand.Rand) []any {
+			return []any{r.IntN(2) == 0, []any{nil, int64(math.MinInt64), r.Int64()}[r.IntN(3)]}
+		},
+	},
+}
+
+var journal = arrow.NewSchema([]arrow.Field{
+	{Name: "seq", Type: arrow.PrimitiveTypes.Uint64},
+	{Name: "ok", Type: arrow.FixedWidthTypes.Boolean},
+	{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+}, nil)
+
+// createOptions returns the request that makes the table.
+func (k *modelTable) createOptions() tablecore.CreateOptions {
+	o := k.options
+	o.Name = k.name
+	return o
+}
+
+// model returns the reference of a new table.
+func (k *modelTable) model() *tabletest.Model {
+	m := &tabletest.Model{Index: k.options.IndexColumn, Entities: k.options.EntityColumns, Width: k.width,
+		Reject: k.options.Uniqueness != "none", Timestamps: k.name == weatherName}
+	if !k.adopts {
+		m.SetSchema(k.schema)
+	}
+	return m
+}
+
+// The kinds of step.
+const (
+	stepAppend     = "append"
+	stepScan       = "scan"
+	stepDescribe   = "describe"
+	stepReopen     = "reopen"
+	stepCheckpoint = "checkpoint"
+	stepCreate     = "create"
+	stepDrop       = "drop"
+	stepList       = "list"
+)
+
+// step is one operation of a script. Nothing in it depends on what steps
+// before it answer, so any selection of a script's steps is a script. Versions
+// are told relative to the newest one that the worker knows.
+type step struct {
+	worker int
+	kind   string
+	table  *modelTable
+
+	// An append. form is what is odd about the stream's schema.
+	rows     []tabletest.Row // by the table's schema
+	form     string
+	batches  int
+	expected *int64
+	options  tablecore.AppendOptions
+	bad      bool
+	broken   bool
+	pinned   bool // names the table's identity
+
+	// A scan. back says how far behind the newest version.
+	back     *int64
+	query    tabletest.ModelScan
+	backward bool // the range ends before it begins
+	batch    int
+	splits   int
+	profile  string
+}
+
+// The forms of a stream's schema.
+const (
+	formReversed = "columns reversed"
+	formNarrow   = "narrower types"
+	formMissing  = "last column missing"
+	formExtra    = "extra column"
+	formTwice    = "first column twice"
+	formOther    = "last column a double"
+)
+
+func (s step) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "worker %d: %s", s.worker, s.kind)
+	if s.table != nil {
+		fmt.Fprintf(&b, " %s", s.table.name)
+	}
+	if s.kind == stepAppend {
+		fmt.Fprintf(&b, " in %d batches rows %v", s.batches, s.rows)
+		for _, word := range []struct {
+			on   bool
+			text string
+		}{{s.form != "", s.form}, {s.bad, "bad setting"}, {s.broken, "broken stream"}, {s.pinned, "pinned"},
+			{s.options.Compression != "", s.options.Compression}, {s.options.MaxRowsPerRowGroup != nil, "row groups of 2"}} {
+			if word.on {
+				fmt.Fprintf(&b, ", %s", word.text)
+			}
+		}
+	}
+	if s.expected != nil {
+		fmt.Fprintf(&b, ", expected version newest%+d", *s.expected)
+	}
+	if s.kind == stepScan {
+		fmt.Fprintf(&b, " columns %q entities %v range [%v, %v] backward %t batch %d splits %d profile %q",
+			s.query.Columns, s.query.Entities, s.query.First, s.query.Last, s.backward, s.batch, s.splits, s.profile)
+		if s.back != nil {
+			fmt.Fprintf(&b, " version newest%+d", -*s.back)
+		}
+	}
+	return b.String()
+}
+
+// newScript makes a script of n steps for a number of workers.
+func newScript(seed uint64, n, workers int) []step {
+	r := rand.New(rand.NewPCG(seed, 0))
+	var script []step
+	for i := range modelTables {
+		script = append(script, step{worker: r.IntN(workers), kind: stepCreate, table: &modelTables[i]})
+	}
+	for len(script) < n {
+		s := step{worker: r.IntN(workers), table: &modelTables[r.IntN(len(modelTables))]}
+		switch k := r.IntN(100); {
+		case k < 48:
+			s.kind = stepAppend
+			s.fillAppend(r, int64(len(script)))
+		case k < 82:
+			s.kind = stepScan
+			s.fillScan(r)
+		case k < 88:
+			s.kind = stepDescribe
+		case k < 91:
+			s.kind, s.table = stepReopen, nil
+		case k < 94:
+			s.kind = stepCheckpoint
+		case k < 96:
+			s.kind, s.table = stepList, nil
+		case k < 99:
+			s.kind = stepCreate
+		default:
+			s.kind = stepDrop
+			s.expected = someVersion(r, 2)
+		}
+		script = append(script, s)
+	}
+	return script
+}
+
+// someVersion is absent, the newest known version, or one near it.
+func someVersion(r *rand.Rand, rarely int) *int64 {
+	if r.IntN(rarely) > 0 {
+		return nil
+	}
+	v := []int64{0, 0, 0, -1, 1}[r.IntN(5)]
+	return &v
+}
+
+// fillAppend makes rows that are new more often than not: number is what no
+// other step has.
+func (s *step) fillAppend(r *rand.Rand, number int64) {
+	fresh := r.IntN(5) > 1
+	count := []int{0, 1, 1, 2, 3, 5, 8, 12}[r.IntN(8)]
+	for i := range count {
+		interval := number*12 + int64(i)
+		if !fresh {
+			interval = int64(r.IntN(400)) - 40
+		}
+		s.rows = append(s.rows, s.row(r, interval, r.IntN(12)))
+	}
+	switch {
+	case count > 1 && r.IntN(12) == 0: // a duplicate
+		s.rows[r.IntN(count)] = slices.Clone(s.rows[r.IntN(count)])
+	case count > 0 && r.IntN(16) == 0: // a null, where one may be or not
+		s.rows[r.IntN(count)][r.IntN(s.table.schema.NumFields())] = nil
+	}
+	s.batches = 1 + r.IntN(3)
+	s.expected = someVersion(r, 4)
+	s.pinned = r.IntN(2) == 0
+	if r.IntN(8) == 0 {
+		s.form = []string{formReversed, formNarrow, formMissing, formExtra, formTwice, formOther}[r.IntN(6)]
+	}
+	switch r.IntN(12) {
+	case 0:
+		s.options.Compression = []string{"zstd", "SNAPPY", "lz4_raw", "uncompressed"}[r.IntN(4)]
+	case 1:
+		two := int64(2)
+		s.options.MaxRowsPerRowGroup = &two
+	case 2:
+		s.broken = r.IntN(2) == 0
+	case 3:
+		if r.IntN(2) == 0 {
+			s.bad, s.options.Compression = true, "rar"
+		}
+	}
+}
+
+// row makes a row in the order of the table's schema, in which the index column
+// and the entity columns may stand anywhere.
+func (s *step) row(r *rand.Rand, interval int64, entity int) tabletest.Row {
+	k := s.table
+	entities, payload := k.entity(entity), k.payload(r)
+	var row tabletest.Row
+	for _, f := range k.schema.Fields() {
+		at := slices.Index(k.options.EntityColumns, f.Name)
+		switch {
+		case f.Name == k.options.IndexColumn:
+			row = append(row, k.index(interval))
+		case at >= 0:
+			row = append(row, entities[at])
+		default:
+			row, payload = append(row, payload[0]), payload[1:]
+		}
+	}
+	return row
+}
+
+func (s *step) fillScan(r *rand.Rand) {
+	k := s.table
+	if r.IntN(3) == 0 {
+		back := int64(r.IntN(12)) - 1
+		s.back = &back
+	}
+	if r.IntN(4) == 0 {
+		for _, i := range r.Perm(k.schema.NumFields())[:1+r.IntN(k.schema.NumFields())] {
+			s.query.Columns = append(s.query.Columns, k.schema.Field(i).Name)
+		}
+	}
+	if r.IntN(3) == 0 {
+		s.query.Entities = []map[string]any{}
+		for range r.IntN(4) {
+			id := map[string]any{}
+			for i, name := range k.options.EntityColumns {
+				if r.IntN(4) > 0 {
+					id[name] = k.entity(r.IntN(12))[i]
+				}
+			}
+			s.query.Entities = append(s.query.Entities, id)
+		}
+	}
+	if r.IntN(3) == 0 {
+		s.query.First = s.bound(r)
+	}
+	if r.IntN(3) == 0 {
+		s.query.Last = s.bound(r)
+	}
+	s.backward = s.query.First != nil && s.query.Last != nil && s.query.First.Cmp(s.query.Last) > 0
+	s.batch = []int{0, 0, 1, 3, 100}[r.IntN(5)]
+	s.splits = []int{1, 1, 1, 2, 5}[r.IntN(5)]
+	s.profile = []string{"", "compat", "exact"}[r.IntN(3)]
+}
+
+// bound is an index value at, or one tick beside, one that rows have.
+func (s *step) bound(r *rand.Rand) *big.Int {
+	v := new(big.Int)
+	switch x := s.table.index(int64(r.IntN(1200)) - 40).(type) {
+	case int64:
+		v.SetInt64(x)
+	case uint64:
+		v.SetUint64(x)
+	}
+	return v.Add(v, big.NewInt(int64(r.IntN(3))-1))
+}
+
+// stream returns the append's stream: its schema in the form asked for, and
+// its rows.
+func (s *step) stream() (*arrow.Schema, []tabletest.Row) {
+	fields := slices.Clone(s.table.schema.Fields())
+	last := len(fields) - 1
+	order := make([]int, len(fields)) // columns of the table's schema
+	for i := range order {
+		order[i] = i
+		fields[i].Nullable = true // as pyarrow sends everything
+	}
+	cast := func(v any) any { return v }
+	switch s.form {
+	case formReversed:
+		slices.Reverse(fields)
+		slices.Reverse(order)
+	case formNarrow:
+		for i, f := range fields {
+			if f.Type.ID() == arrow.STRING {
+				fields[i].Type = arrow.BinaryTypes.LargeString
+			}
+		}
+	case formMissing:
+		fields, order = fields[:last], order[:last]
+	case formExtra:
+		fields, order = append(fields, arrow.Field{Name: "extra", Type: fields[last].Type, Nullable: true}), append(order, last)
+	case formTwice:
+		fields, order = append(fields, fields[0]), append(order, 0)
+	case formOther:
+		fields[last].Type = arrow.PrimitiveTypes.Float64
+		if s.table.schema.Field(last).Type.ID() == arrow.FLOAT64 {
+			fields[last].Type = arrow.PrimitiveTypes.Int64
+		}
+		cast = func(any) any { return nil }
+	}
+	var rows []tabletest.Row
+	for _, from := range s.rows {
+		var row tabletest.Row
+		for i, column := range order {
+			v := from[column]
+			if i == last {
+				v = cast(v)
+			}
+			row = append(row, v)
+		}
+		rows = append(rows, row)
+	}
+	return arrow.NewSchema(fields, nil), rows
+}

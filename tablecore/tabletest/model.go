@@ -1,0 +1,472 @@
+package tabletest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"contrail/tablecore/tableerr"
+)
+
+// Model is what a table is by the rules of table-semantics.md, kept in memory
+// and written to be obviously right, not fast: every question is answered by
+// going through all rows. It belongs to one goroutine.
+//
+// A Model holds all versions. Questions name the version they are asked of, so
+// one Model can judge answers that were given at different times.
+type Model struct {
+	// Index and Entities are the key columns.
+	Index    string
+	Entities []string
+	// Width is the granularity in ticks of the index column, 0 for none.
+	Width uint64
+	// Reject says that two rows in one interval of an entity are refused.
+	Reject bool
+	// Timestamps says that intervals are told as times; the index column then
+	// counts microseconds.
+	Timestamps bool
+
+	schema  *arrow.Schema
+	adopted int64 // the version from which on there is a schema
+	version int64
+	rows    []modelRow
+}
+
+// modelRow is a committed row, its values in the order of the schema.
+type modelRow struct {
+	Row
+	version  int64
+	interval *big.Int // nil without a granularity
+}
+
+// SetSchema gives a new model its columns; without it the first append's
+// schema is adopted.
+func (m *Model) SetSchema(s *arrow.Schema) { m.schema, m.adopted = m.declared(s), 0 }
+
+// Version is the newest version.
+func (m *Model) Version() int64 { return m.version }
+
+// Schema returns the columns at a version, nil before they were adopted.
+func (m *Model) Schema(version int64) *arrow.Schema {
+	if m.schema == nil || version < m.adopted {
+		return nil
+	}
+	return m.schema
+}
+
+// declared is a schema as a table keeps it: keys are never null.
+func (m *Model) declared(s *arrow.Schema) *arrow.Schema {
+	fields := slices.Clone(s.Fields())
+	for i := range fields {
+		if m.isKey(fields[i].Name) {
+			fields[i].Nullable = false
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+func (m *Model) isKey(name string) bool { return name == m.Index || slices.Contains(m.Entities, name) }
+
+// Fork returns a model that shares m's past and goes on by itself.
+func (m *Model) Fork() *Model {
+	c := *m
+	c.rows = slices.Clip(c.rows)
+	return &c
+}
+
+// ModelAppend is an append as a caller sends it.
+type ModelAppend struct {
+	Schema   *arrow.Schema // of the stream
+	Rows     []Row
+	Expected *int64
+	// BadSettings says that a setting is invalid.
+	BadSettings bool
+	// Broken says that the stream ends with an error.
+	Broken bool
+}
+
+// Verdict is what a model says of an operation: a token, or success.
+type Verdict struct {
+	Token tableerr.Token
+	// Broken says that the stream's own error comes back.
+	Broken bool
+	// Detail is the text of what the error's fields say, as DetailOf gives it
+	// for a real one.
+	Detail string
+}
+
+func (v Verdict) String() string {
+	switch {
+	case v.Broken:
+		return "the stream's error"
+	case v.Token == "":
+		return "success"
+	}
+	return fmt.Sprintf("%s %s", v.Token, v.Detail)
+}
+
+// DetailOf renders the fields of an error that a model can know.
+func DetailOf(err error) string {
+	var (
+		conflict  *tableerr.VersionConflict
+		duplicate *tableerr.DuplicateInterval
+		overlap   *tableerr.IntervalOverlap
+		null      *tableerr.NullKey
+		mismatch  *tableerr.SchemaMismatch
+	)
+	switch {
+	case errors.As(err, &conflict):
+		return fmt.Sprintf("expected %d found %d", conflict.Expected, conflict.Found)
+	case errors.As(err, &duplicate):
+		return fmt.Sprintf("%s %s rows %d", valuesText(duplicate.Entity), duplicate.Interval, duplicate.Rows)
+	case errors.As(err, &overlap):
+		return fmt.Sprintf("%d, %s %s version %d", overlap.ConflictCount, valuesText(overlap.Entity), overlap.Interval, overlap.Version)
+	case errors.As(err, &null):
+		return fmt.Sprintf("column %s row %d", null.Column, null.Row)
+	case errors.As(err, &mismatch):
+		text := "column " + mismatch.Column
+		if mismatch.Row != nil {
+			text += fmt.Sprintf(" row %d", *mismatch.Row)
+		}
+		return text
+	}
+	return ""
+}
+
+func valuesText(values tableerr.Values) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = fmt.Sprintf("%s=%v", v.Name, v.Value)
+	}
+	return "{" + strings.Join(texts, " ") + "}"
+}
+
+// Judge says what an append must answer on top of a version, in the order of
+// checks of table-semantics.md.
+func (m *Model) Judge(a ModelAppend, version int64) Verdict {
+	if a.BadSettings {
+		return Verdict{Token: tableerr.TokenInvalid}
+	}
+	if a.Expected != nil && *a.Expected != version {
+		return Verdict{Token: tableerr.TokenVersionConflict, Detail: fmt.Sprintf("expected %d found %d", *a.Expected, version)}
+	}
+	schema := m.Schema(version)
+	if schema == nil {
+		if v := m.judgeKeys(a.Schema); v.Token != "" {
+			return v
+		}
+		schema = m.declared(a.Schema)
+	}
+	if v := m.judgeSchema(a.Schema, schema); v.Token != "" {
+		return v
+	}
+	if v := m.judgeNulls(a, schema); v.Token != "" {
+		return v
+	}
+	if a.Broken {
+		return Verdict{Broken: true}
+	}
+	rows := m.toRows(a, schema)
+	if v := m.judgeDuplicates(rows, schema); v.Token != "" {
+		return v
+	}
+	return m.judgeOverlap(rows, schema, version)
+}
+
+func mismatch(column string) Verdict {
+	return Verdict{Token: tableerr.TokenSchemaMismatch, Detail: "column " + column}
+}
+
+// judgeKeys makes sure that a schema that is adopted has the key columns.
+func (m *Model) judgeKeys(stream *arrow.Schema) Verdict {
+	for _, name := range append([]string{m.Index}, m.Entities...) {
+		if !stream.HasField(name) {
+			return mismatch(name)
+		}
+	}
+	return Verdict{}
+}
+
+// judgeSchema compares columns by name. Of the widenings it knows those of the
+// types that rows are built of: int32 to int64, string to large_string and back.
+func (m *Model) judgeSchema(stream, table *arrow.Schema) Verdict {
+	for _, f := range table.Fields() {
+		if !stream.HasField(f.Name) {
+			return mismatch(f.Name)
+		}
+	}
+	for _, f := range stream.Fields() {
+		if !table.HasField(f.Name) {
+			return mismatch(f.Name)
+		}
+	}
+	for _, f := range stream.Fields() {
+		if len(stream.FieldIndices(f.Name)) > 1 {
+			return mismatch(f.Name)
+		}
+	}
+	for _, f := range table.Fields() {
+		found := stream.Field(stream.FieldIndices(f.Name)[0]).Type
+		widens := f.Type.ID() == arrow.INT64 && found.ID() == arrow.INT32 || isText(f.Type) && isText(found)
+		if !arrow.TypeEqual(found, f.Type) && !widens {
+			return mismatch(f.Name)
+		}
+	}
+	return Verdict{}
+}
+
+func isText(t arrow.DataType) bool { return t.ID() == arrow.STRING || t.ID() == arrow.LARGE_STRING }
+
+// judgeNulls finds the first row with a null where none may be: entity columns
+// first, then the index, then the others in the table's order.
+func (m *Model) judgeNulls(a ModelAppend, schema *arrow.Schema) Verdict {
+	order := append(slices.Clone(m.Entities), m.Index)
+	for _, f := range schema.Fields() {
+		if !f.Nullable && !m.isKey(f.Name) {
+			order = append(order, f.Name)
+		}
+	}
+	for i, row := range a.Rows {
+		for _, name := range order {
+			if row[a.Schema.FieldIndices(name)[0]] != nil {
+				continue
+			}
+			token := tableerr.TokenSchemaMismatch
+			if m.isKey(name) {
+				token = tableerr.TokenNullKey
+			}
+			return Verdict{Token: token, Detail: fmt.Sprintf("column %s row %d", name, i)}
+		}
+	}
+	return Verdict{}
+}
+
+// toRows brings the rows of a stream into the table's order of columns.
+func (m *Model) toRows(a ModelAppend, schema *arrow.Schema) []modelRow {
+	var rows []modelRow
+	for _, from := range a.Rows {
+		row := modelRow{Row: make(Row, schema.NumFields())}
+		for i, f := range schema.Fields() {
+			row.Row[i] = from[a.Schema.FieldIndices(f.Name)[0]]
+		}
+		row.interval = m.intervalOf(m.indexOf(row, schema))
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (m *Model) indexOf(row modelRow, schema *arrow.Schema) *big.Int {
+	return integer(row.Row[schema.FieldIndices(m.Index)[0]])
+}
+
+func integer(v any) *big.Int {
+	if u, ok := v.(uint64); ok {
+		return new(big.Int).SetUint64(u)
+	}
+	return big.NewInt(v.(int64))
+}
+
+// intervalOf is ⌊value / width⌋.
+func (m *Model) intervalOf(value *big.Int) *big.Int {
+	if m.Width == 0 {
+		return nil
+	}
+	// Div is Euclidean, which for a positive divisor rounds down.
+	return new(big.Int).Div(value, new(big.Int).SetUint64(m.Width))
+}
+
+func (m *Model) intervalText(id *big.Int) string {
+	width := new(big.Int).SetUint64(m.Width)
+	start := new(big.Int).Mul(id, width)
+	end := new(big.Int).Add(start, width)
+	if !m.Timestamps {
+		return fmt.Sprintf("[%s, %s)", start, end)
+	}
+	text := func(us *big.Int) string { return time.UnixMicro(us.Int64()).UTC().Format(time.RFC3339Nano) }
+	return fmt.Sprintf("[%s, %s)", text(start), text(end))
+}
+
+// compareEntities orders rows by their entity columns, in declared order.
+func (m *Model) compareEntities(schema *arrow.Schema, a, b Row) int {
+	for _, name := range m.Entities {
+		i := schema.FieldIndices(name)[0]
+		if c := compareCells(a[i], b[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func compareCells(a, b any) int {
+	if s, ok := a.(string); ok {
+		return strings.Compare(s, b.(string))
+	}
+	return integer(a).Cmp(integer(b))
+}
+
+// sorted orders rows by entity and index; equal ones keep their order.
+func (m *Model) sorted(rows []modelRow, schema *arrow.Schema) []modelRow {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b modelRow) int {
+		return cmp.Or(m.compareEntities(schema, a.Row, b.Row), m.indexOf(a, schema).Cmp(m.indexOf(b, schema)))
+	})
+	return rows
+}
+
+func (m *Model) entityText(schema *arrow.Schema, row Row) string {
+	var values tableerr.Values
+	for _, name := range m.Entities {
+		values = append(values, tableerr.NamedValue{Name: name, Value: row[schema.FieldIndices(name)[0]]})
+	}
+	return valuesText(values)
+}
+
+// judgeDuplicates finds the first two rows, by entity and index, that share an
+// interval.
+func (m *Model) judgeDuplicates(rows []modelRow, schema *arrow.Schema) Verdict {
+	if !m.Reject {
+		return Verdict{}
+	}
+	numbers := map[*any]int64{} // a row's values begin at an address of their own
+	for i := range rows {
+		numbers[&rows[i].Row[0]] = int64(i)
+	}
+	ordered := m.sorted(rows, schema)
+	for i := 1; i < len(ordered); i++ {
+		a, b := ordered[i-1], ordered[i]
+		if m.compareEntities(schema, a.Row, b.Row) != 0 || a.interval.Cmp(b.interval) != 0 {
+			continue
+		}
+		first, second := numbers[&a.Row[0]], numbers[&b.Row[0]]
+		return Verdict{Token: tableerr.TokenDuplicateInterval, Detail: fmt.Sprintf("%s %s rows %d",
+			m.entityText(schema, a.Row), m.intervalText(a.interval), []int64{min(first, second), max(first, second)})}
+	}
+	return Verdict{}
+}
+
+// judgeOverlap counts the intervals of an append that hold a committed row.
+func (m *Model) judgeOverlap(rows []modelRow, schema *arrow.Schema, version int64) Verdict {
+	if !m.Reject {
+		return Verdict{}
+	}
+	committed := m.at(version)
+	var hit []modelRow
+	for _, row := range m.sorted(rows, schema) {
+		if slices.ContainsFunc(committed, func(c modelRow) bool {
+			return c.interval.Cmp(row.interval) == 0 && m.compareEntities(schema, c.Row, row.Row) == 0
+		}) {
+			hit = append(hit, row)
+		}
+	}
+	if len(hit) == 0 {
+		return Verdict{}
+	}
+	return Verdict{Token: tableerr.TokenIntervalOverlap, Detail: fmt.Sprintf("%d, %s %s version %d",
+		len(hit), m.entityText(schema, hit[0].Row), m.intervalText(hit[0].interval), version)}
+}
+
+// Commit makes an append the next version. It must have been judged well.
+func (m *Model) Commit(a ModelAppend) {
+	m.version++
+	if m.schema == nil {
+		m.schema, m.adopted = m.declared(a.Schema), m.version
+	}
+	for _, row := range m.toRows(a, m.schema) {
+		row.version = m.version
+		m.rows = append(m.rows, row)
+	}
+}
+
+// at returns the rows of a version in the order of their commits.
+func (m *Model) at(version int64) []modelRow {
+	n, _ := slices.BinarySearchFunc(m.rows, version+1, func(r modelRow, v int64) int { return cmp.Compare(r.version, v) })
+	return m.rows[:n]
+}
+
+// ModelScan is a scan as a caller asks for it.
+type ModelScan struct {
+	Columns  []string         // nil = all
+	Entities []map[string]any // nil = all; full or partial identities
+	// First and Last bound the index, both included; nil is open.
+	First, Last *big.Int
+}
+
+// Scan returns the rows of a scan at a version, in the order of a sorted scan:
+// by entity and index, equal ones in the order of their commits and, inside
+// one, of their arrival.
+func (m *Model) Scan(q ModelScan, version int64) []Row {
+	schema := m.Schema(version)
+	if schema == nil {
+		return nil
+	}
+	columns := q.Columns
+	if columns == nil {
+		for _, f := range schema.Fields() {
+			columns = append(columns, f.Name)
+		}
+	}
+	var out []Row
+	for _, row := range m.sorted(m.at(version), schema) {
+		index := m.indexOf(row, schema)
+		if q.First != nil && index.Cmp(q.First) < 0 || q.Last != nil && index.Cmp(q.Last) > 0 || !m.wanted(q, row, schema) {
+			continue
+		}
+		var cells Row
+		for _, name := range columns {
+			cells = append(cells, row.Row[schema.FieldIndices(name)[0]])
+		}
+		out = append(out, cells)
+	}
+	return out
+}
+
+// wanted says whether a row's entity agrees with one of those asked for.
+func (m *Model) wanted(q ModelScan, row modelRow, schema *arrow.Schema) bool {
+	if q.Entities == nil {
+		return true
+	}
+	return slices.ContainsFunc(q.Entities, func(id map[string]any) bool {
+		for name, value := range id {
+			if row.Row[schema.FieldIndices(name)[0]] != value {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// ModelSummary is what describing a table tells of its rows.
+type ModelSummary struct {
+	Version, Rows, Entities int64
+	IndexMin, IndexMax      string // decimal, "" without rows
+}
+
+// Summary describes a version.
+func (m *Model) Summary(version int64) ModelSummary {
+	s := ModelSummary{Version: version}
+	rows := m.at(version)
+	if s.Rows = int64(len(rows)); s.Rows == 0 {
+		return s
+	}
+	schema := m.Schema(version)
+	entities := map[string]bool{}
+	var lowest, highest *big.Int
+	for _, row := range rows {
+		entities[m.entityText(schema, row.Row)] = true
+		index := m.indexOf(row, schema)
+		if lowest == nil || index.Cmp(lowest) < 0 {
+			lowest = index
+		}
+		if highest == nil || index.Cmp(highest) > 0 {
+			highest = index
+		}
+	}
+	s.Entities, s.IndexMin, s.IndexMax = int64(len(entities)), lowest.String(), highest.String()
+	return s
+}
