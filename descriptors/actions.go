@@ -2,6 +2,7 @@ package descriptors
 
 import (
 	"encoding/json"
+	"time"
 
 	"contrail/tablecore/tableerr"
 )
@@ -148,19 +149,26 @@ func ParseListTables(body []byte) (*ListTables, error) {
 type DescribeTable struct {
 	Table   string
 	TableID string // "" when left out
+	// Version and AsOf are not both set.
 	Version *int64
+	AsOf    *time.Time
 }
 
 var describeTableFields = []fieldOf[DescribeTable]{
 	tableField(func(d *DescribeTable) *string { return &d.Table }),
 	{Field{"version", "int64", false, "The version to describe; left out: the newest."}, optionalInto(0, func(d *DescribeTable) **int64 { return &d.Version })},
-	{Field{"as_of", "string", false, "Not supported yet."}, notYet[DescribeTable](nil)},
+	asOfField(func(d *DescribeTable) **time.Time { return &d.AsOf }),
 	tableIDField(func(d *DescribeTable) *string { return &d.TableID }),
 }
 
 // ParseDescribeTable reads the body of describe_table.
 func ParseDescribeTable(body []byte) (*DescribeTable, error) {
-	return parseBody(body, describeTableFields, nil)
+	return parseBody(body, describeTableFields, func(d *DescribeTable) *fault {
+		if d.Version != nil && d.AsOf != nil {
+			return faultf("does not go together with version").inKey("as_of")
+		}
+		return nil
+	})
 }
 
 // ParseServerInfo checks the body of server_info, which has no field.
@@ -214,7 +222,6 @@ func (a Action) Description() string {
 var laterActions = map[string]bool{
 	"add_columns": true, "optimize": true, "vacuum": true, "upgrade": true, "rollback": true,
 	"set_properties": true, "checkpoint": true, "check": true,
-	"CancelFlightInfo": true, "RenewFlightEndpoint": true,
 }
 
 // UnknownAction returns the error for an action that Actions does not list.

@@ -44,10 +44,10 @@ func wellRefused(t *testing.T, err error) {
 func FuzzDescriptor(f *testing.F) {
 	seedExamples(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if scan, err := ParseScan(body); err != nil {
+		if read, err := ParseCommand(body); err != nil {
 			wellRefused(t, err)
 		} else {
-			readBack(t, scan)
+			readBack(t, read)
 		}
 		a, err := ParsePut(body)
 		if err != nil {
@@ -67,19 +67,27 @@ func FuzzDescriptor(f *testing.F) {
 func FuzzTicket(f *testing.F) {
 	seedExamples(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		scan, err := ParseTicket(body)
+		read, err := ParseTicket(body)
 		if err != nil {
 			wellRefused(t, err)
 			return
 		}
-		readBack(t, scan)
+		readBack(t, read)
 	})
 }
 
-// readBack asserts that an accepted scan survives the way through a ticket.
-func readBack(t *testing.T, scan *Scan) {
+// encodeRead writes what a Read holds.
+func encodeRead(r *Read) ([]byte, error) {
+	if r.Listing != nil {
+		return r.Listing.Encode()
+	}
+	return r.Scan.Encode()
+}
+
+// readBack asserts that an accepted request survives the way through a ticket.
+func readBack(t *testing.T, read *Read) {
 	t.Helper()
-	ticket, err := scan.Encode()
+	ticket, err := encodeRead(read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +95,8 @@ func readBack(t *testing.T, scan *Scan) {
 	if err != nil {
 		t.Fatalf("%s: %v", ticket, err)
 	}
-	second, err := again.Encode()
-	if err != nil || string(second) != string(ticket) || !reflect.DeepEqual(scan, again) {
+	second, err := encodeRead(again)
+	if err != nil || string(second) != string(ticket) || !reflect.DeepEqual(read, again) {
 		t.Fatalf("%s became %s, %v", ticket, second, err)
 	}
 }

@@ -64,9 +64,12 @@ func readRequestID(a *Append, v value) (f *fault) {
 // ParsePut reads the CMD descriptor of a DoPut.
 func ParsePut(command []byte) (*Append, error) {
 	const root = "command"
-	v, err := parseOp(root, command, OpAppend)
+	v, op, err := parseOp(root, command)
 	if err != nil {
 		return nil, err
+	}
+	if op != OpAppend {
+		return nil, stampTable(misplaced(op).inKey("op").invalid(root), v)
 	}
 	return parseFields(root, v, appendFields, func(a *Append) *fault {
 		if a.Rows != nil && a.EndMarker {

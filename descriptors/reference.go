@@ -17,6 +17,11 @@ func Reference() []byte {
 	section(&b, "append (DoPut)", "Appends the stream's rows as one commit.", describe(appendFields))
 	section(&b, "end marker (metadata of the last message of a put with `\"end\":\"marker\"`)", "Ends the stream.", describe(markerFields))
 	section(&b, "scan (GetFlightInfo, GetSchema, ticket of DoGet)", "Reads rows by column, entity and index range.", describe(scanFields))
+	section(&b, "explain (GetFlightInfo, GetSchema, ticket of DoGet)", "One row a live file, by path: what a scan with these fields does with it, and why.", describe(explainFields))
+	section(&b, "history (GetFlightInfo, GetSchema, ticket of DoGet)", "The versions of a table, newest first.", describe(historyFields))
+	section(&b, "files (GetFlightInfo, GetSchema, ticket of DoGet)", "The data files of a version, by path.", describe(filesFields))
+	section(&b, "entities (GetFlightInfo, GetSchema, ticket of DoGet)", "The entities of a version, with the intervals that hold a row.", describe(entitiesFields))
+	section(&b, "tables (GetFlightInfo, GetSchema, ticket of DoGet)", "All tables, by name.", describe(tablesFields))
 	for _, a := range Actions() {
 		section(&b, a.Name+" (DoAction)", a.Text, a.Fields)
 	}

@@ -144,54 +144,58 @@ func isNamePart(s string) bool {
 	return s != "" && len(s) <= most
 }
 
-// Ops that this server version answers, by RPC.
+// Ops, by RPC.
 const (
 	OpAppend = "append" // DoPut
-	OpScan   = "scan"   // GetFlightInfo, GetSchema, DoGet
+
+	// GetFlightInfo, GetSchema, DoGet
+	OpScan     = "scan"
+	OpExplain  = "explain"
+	OpHistory  = "history"
+	OpFiles    = "files"
+	OpEntities = "entities"
+	OpTables   = "tables"
 )
 
 // laterOps are the protocol's other ops, which this version does not answer.
-var laterOps = map[string]bool{
-	"update_rows": true, "latest": true, "coverage": true, "history": true,
-	"files": true, "entities": true, "tables": true, "explain": true,
-}
+var laterOps = map[string]bool{"update_rows": true, "latest": true, "coverage": true}
 
-// parseOp checks a command's or ticket's form and that it asks for op.
-func parseOp(root string, body []byte, op string) (value, error) {
+// readOps are those that DoPut does not take.
+var readOps = map[string]bool{OpScan: true, OpExplain: true, OpHistory: true, OpFiles: true, OpEntities: true, OpTables: true}
+
+// parseOp checks a command's or ticket's form and returns what it asks for.
+func parseOp(root string, body []byte) (v value, op string, err error) {
 	if f := checkSyntax(body); f != nil {
-		return nil, f.invalid(root)
+		return nil, "", f.invalid(root)
 	}
-	v := trimmed(body)
+	v = trimmed(body)
 	if v[0] != '{' {
-		return nil, v.wrongKind("an object").invalid(root)
+		return nil, "", v.wrongKind("an object").invalid(root)
 	}
-	if f := checkOp(v, op); f != nil {
-		return nil, stampTable(f.inKey("op").invalid(root), v)
-	}
-	return v, nil
-}
-
-func checkOp(v value, due string) *fault {
 	for key, member := range v.members() {
 		if key != "op" || member.isNull() {
 			continue
 		}
 		op, f := member.text()
-		switch {
-		case f != nil:
-			return f
-		case op == due:
-			return nil
-		case op == OpAppend:
-			return faultf("asks for append, which is sent with DoPut")
-		case op == OpScan:
-			return faultf("asks for scan, which goes with GetFlightInfo, GetSchema and DoGet, not with DoPut")
-		case laterOps[op]:
-			return faultf("asks for %s, which is not supported by this server version", op)
+		if f != nil {
+			return nil, "", stampTable(f.inKey("op").invalid(root), v)
 		}
-		return faultf("is %q, which is no op", cutRunes(op, maxPathKeyBytes))
+		return v, op, nil
 	}
-	return faultf("is required")
+	return nil, "", stampTable(faultf("is required").inKey("op").invalid(root), v)
+}
+
+// misplaced reports an op that the call at hand does not answer.
+func misplaced(op string) *fault {
+	switch {
+	case op == OpAppend:
+		return faultf("asks for append, which is sent with DoPut")
+	case readOps[op]:
+		return faultf("asks for %s, which goes with GetFlightInfo, GetSchema and DoGet, not with DoPut", op)
+	case laterOps[op]:
+		return faultf("asks for %s, which is not supported by this server version", op)
+	}
+	return faultf("is %q, which is no op", cutRunes(op, maxPathKeyBytes))
 }
 
 // opField stands for "op" itself, which parseOp has already looked at.
@@ -232,17 +236,6 @@ func optionalInto[T any](least int64, target func(*T) **int64) func(*T, value) *
 		}
 		*target(into) = &n
 		return nil
-	}
-}
-
-// notYet refuses a field of the protocol that this version does not act on,
-// except for the value that asks for what happens anyway.
-func notYet[T any](isDefault func(value) bool) func(*T, value) *fault {
-	return func(_ *T, v value) *fault {
-		if isDefault != nil && isDefault(v) {
-			return nil
-		}
-		return faultf("is not supported by this server version yet; leave it out")
 	}
 }
 

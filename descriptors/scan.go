@@ -1,6 +1,9 @@
 package descriptors
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Scan is a scan as GetFlightInfo and GetSchema are asked for it, and the
 // ticket of a DoGet.
@@ -14,12 +17,31 @@ type Scan struct {
 	Entities []Entity
 	// Start and End are a JSON number or text each, nil when left out.
 	Start, End json.RawMessage
-	Version    *int64
-	Profile    string // "compat", "exact" or "" when left out
+	// Filter is a list of conditions that must all hold, nil when left out.
+	Filter []Condition
+	// Version and AsOf are not both set.
+	Version *int64
+	AsOf    *time.Time
+	Limit   *int64
+	Order   string // "entity_index", "unordered" or "" when left out
+	// NewestFirst does not go with "unordered".
+	NewestFirst bool
+	Compression string // "none", "lz4", "zstd" or "" when left out
+	Profile     string // "compat", "exact" or "" when left out
 	// BatchRows and MaxEndpoints are at least 1, or 0 when left out.
 	BatchRows, MaxEndpoints int64
 	// Split is set in tickets that the server made for one of several endpoints.
 	Split *Split
+	// Explain asks what the scan would read of each file, in place of its rows.
+	Explain bool
+}
+
+// Condition is one condition of a filter. Op is one of the operators, "=" for
+// "==". Value is one JSON value, a list of them for "in", and nil for "is null"
+// and "is not null".
+type Condition struct {
+	Column, Op string
+	Value      json.RawMessage
 }
 
 // Entity is a full or partial identity: values of entity columns in the
@@ -47,6 +69,19 @@ type Split struct {
 	Index, Count int64
 }
 
+// Orders of a scan.
+const (
+	OrderEntityIndex = "entity_index"
+	OrderUnordered   = "unordered"
+)
+
+// Compressions of IPC bodies.
+const (
+	CompressionNone = "none"
+	CompressionLZ4  = "lz4"
+	CompressionZstd = "zstd"
+)
+
 // Output profiles.
 const (
 	ProfileCompat = "compat" // plain types that every client reads
@@ -60,36 +95,28 @@ var scanFields = []fieldOf[Scan]{
 	{Field{"entities", "list<object>", false, "Full or partial identities, column to value; a partial one means every entity that agrees. `[]` selects none."}, readEntities},
 	{Field{"start", "value", false, "First index value, included."}, func(s *Scan, v value) (f *fault) { s.Start, f = v.bound(); return f }},
 	{Field{"end", "value", false, "Index value behind the last, not included."}, func(s *Scan, v value) (f *fault) { s.End, f = v.bound(); return f }},
+	{Field{"filter", "list", false, "Conditions that must all hold: `[column, op, value]` with `=` (or `==`) `!=` `<` `<=` `>` `>=`, `[column, \"in\", [values]]`, `[column, \"is null\"]`, `[column, \"is not null\"]`."}, readFilter},
 	{Field{"version", "int64", false, "The version to read; left out: the newest."}, optionalInto(0, func(s *Scan) **int64 { return &s.Version })},
+	asOfField(func(s *Scan) **time.Time { return &s.AsOf }),
+	{Field{"limit", "int64", false, "The first rows of the order; 0 is allowed. There is one endpoint then."}, optionalInto(0, func(s *Scan) **int64 { return &s.Limit })},
+	{Field{"order", "string", false, "`entity_index` (default): by entity, then by index; `unordered`: as the rows lie in the files, which is faster."},
+		func(s *Scan, v value) (f *fault) { s.Order, f = v.word(OrderEntityIndex, OrderUnordered); return f }},
+	{Field{"newest_first", "bool", false, "By index descending over all entities, then by entity; not together with `unordered`."}, boolInto(func(s *Scan) *bool { return &s.NewestFirst })},
+	{Field{"compression", "string", false, "Of the IPC bodies: `none` (default), `lz4`, `zstd`."},
+		func(s *Scan, v value) (f *fault) {
+			s.Compression, f = v.word(CompressionNone, CompressionLZ4, CompressionZstd)
+			return f
+		}},
 	{Field{"batch_rows", "int64", false, "Upper bound of the rows of a batch."}, integerInto(1, func(s *Scan) *int64 { return &s.BatchRows })},
 	{Field{"max_endpoints", "int64", false, "Upper bound of the endpoints of a FlightInfo; default 1."}, integerInto(1, func(s *Scan) *int64 { return &s.MaxEndpoints })},
 	{Field{"profile", "string", false, "`compat` (default): plain text and binary types; `exact`: the declared types."},
 		func(s *Scan, v value) (f *fault) { s.Profile, f = v.word(ProfileCompat, ProfileExact); return f }},
 	tableIDField(func(s *Scan) *string { return &s.TableID }),
 	{Field{"split", "object", false, "In tickets that the server made: `{\"index\":I,\"count\":N}`, with `version`."}, readSplit},
-	{Field{"filter", "list", false, "Not supported yet; `[]` is accepted."}, notYet[Scan](isEmptyList)},
-	{Field{"as_of", "string", false, "Not supported yet."}, notYet[Scan](nil)},
-	{Field{"limit", "int64", false, "Not supported yet."}, notYet[Scan](nil)},
-	{Field{"order", "string", false, "`entity_index`; others are not supported yet."}, notYet[Scan](isText("entity_index"))},
-	{Field{"newest_first", "bool", false, "`false`; `true` is not supported yet."}, notYet[Scan](isFalse)},
-	{Field{"compression", "string", false, "`none`; others are not supported yet."}, notYet[Scan](isText("none"))},
 }
 
-func isEmptyList(v value) bool {
-	if v[0] != '[' {
-		return false
-	}
-	for range v.elements() {
-		return false
-	}
-	return true
-}
-
-func isFalse(v value) bool { return v[0] == 'f' }
-
-func isText(due string) func(value) bool {
-	return func(v value) bool { return v[0] == '"' && unquote(v) == due }
-}
+// explainFields are those of a scan under another op.
+var explainFields = append([]fieldOf[Scan]{opField[Scan](OpExplain)}, scanFields[1:]...)
 
 func readColumns(s *Scan, v value) (f *fault) {
 	if s.Columns, f = v.textList(); f != nil {
@@ -155,36 +182,23 @@ func readSplit(s *Scan, v value) (f *fault) {
 	return nil
 }
 
-// ParseScan reads the CMD descriptor of a GetFlightInfo or GetSchema. A split
-// has no place in it.
-func ParseScan(command []byte) (*Scan, error) {
-	const root = "command"
-	v, err := parseOp(root, command, OpScan)
-	if err != nil {
-		return nil, err
-	}
-	return parseFields(root, v, scanFields, func(s *Scan) *fault {
-		if s.Split != nil {
-			return faultf("stands in tickets only; a descriptor asks for max_endpoints").inKey("split")
-		}
+// checkScan looks at how the fields of a scan go together.
+func checkScan(s *Scan, ticket bool) *fault {
+	switch {
+	case s.Version != nil && s.AsOf != nil:
+		return faultf("does not go together with version").inKey("as_of")
+	case s.NewestFirst && s.Order == OrderUnordered:
+		return faultf("does not go together with the order unordered").inKey("newest_first")
+	case s.Split == nil:
 		return nil
-	})
-}
-
-// ParseTicket reads the ticket of a DoGet, whether the server made it or a
-// client wrote it by hand.
-func ParseTicket(ticket []byte) (*Scan, error) {
-	const root = "ticket"
-	v, err := parseOp(root, ticket, OpScan)
-	if err != nil {
-		return nil, err
+	case !ticket:
+		return faultf("stands in tickets only; a descriptor asks for max_endpoints").inKey("split")
+	case s.Explain:
+		return faultf("has no place in an explain").inKey("split")
+	case s.Version == nil:
+		return faultf("needs the version whose plan it is a part of").inKey("split")
 	}
-	return parseFields(root, v, scanFields, func(s *Scan) *fault {
-		if s.Split != nil && s.Version == nil {
-			return faultf("needs the version whose plan it is a part of").inKey("split")
-		}
-		return nil
-	})
+	return nil
 }
 
 // Encode returns the scan as one JSON object without blanks, its fields in a
@@ -192,7 +206,7 @@ func ParseTicket(ticket []byte) (*Scan, error) {
 // fails when a raw value is no JSON.
 func (s *Scan) Encode() ([]byte, error) {
 	var w objectWriter
-	w.text("op", OpScan)
+	w.text("op", s.op())
 	w.text("table", s.Table)
 	w.filledText("table_id", s.TableID)
 	if s.Columns != nil {
@@ -204,7 +218,15 @@ func (s *Scan) Encode() ([]byte, error) {
 	}
 	w.raw("start", s.Start)
 	w.raw("end", s.End)
+	w.conditions("filter", s.Filter)
 	w.optional("version", s.Version)
+	w.moment("as_of", s.AsOf)
+	w.optional("limit", s.Limit)
+	w.filledText("order", s.Order)
+	if s.NewestFirst {
+		w.raw("newest_first", []byte("true"))
+	}
+	w.filledText("compression", s.Compression)
 	w.positive("batch_rows", s.BatchRows)
 	w.positive("max_endpoints", s.MaxEndpoints)
 	w.filledText("profile", s.Profile)
@@ -216,4 +238,11 @@ func (s *Scan) Encode() ([]byte, error) {
 		w.raw("split", raw)
 	}
 	return w.finish()
+}
+
+func (s *Scan) op() string {
+	if s.Explain {
+		return OpExplain
+	}
+	return OpScan
 }

@@ -20,7 +20,7 @@ func TestEncodedScansAreReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ParseTicket(ticket)
+		got, err := parseScanTicket(ticket)
 		if err != nil {
 			t.Fatalf("%s: %v", ticket, err)
 		}
@@ -75,7 +75,7 @@ func BenchmarkParseTicket(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(ticket)))
 	for b.Loop() {
-		if _, err := ParseTicket(ticket); err != nil {
+		if _, err := parseScanTicket(ticket); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func BenchmarkParseLargestTicket(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(ticket)))
 	for b.Loop() {
-		if _, err := ParseTicket(ticket); err != nil {
+		if _, err := parseScanTicket(ticket); err != nil {
 			b.Fatal(err)
 		}
 	}

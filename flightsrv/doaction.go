@@ -28,10 +28,25 @@ var actions = map[string]func(*Server, context.Context, []byte) (any, error){
 	descriptors.ActionServerInfo:    (*Server).serverInfo,
 }
 
-// DoAction runs one action. Its last message is {"result":{…}}.
+// standard holds the actions of Flight itself, which use its own messages.
+var standard = map[string]func(*Server, context.Context, []byte) (proto.Message, error){
+	flight.CloseSessionActionType:        (*Server).closeSession,
+	flight.CancelFlightInfoActionType:    (*Server).cancelFlightInfo,
+	flight.RenewFlightEndpointActionType: (*Server).renewFlightEndpoint,
+}
+
+// DoAction runs one action. The last message of ours is {"result":{…}}.
 func (s *Server) DoAction(action *flight.Action, stream flight.FlightService_DoActionServer) error {
-	if action.GetType() == flight.CloseSessionActionType {
-		return closeSession(stream)
+	if run, ok := standard[action.GetType()]; ok {
+		answer, err := run(s, stream.Context(), action.GetBody())
+		if err != nil {
+			return err
+		}
+		body, err := proto.Marshal(answer)
+		if err != nil {
+			return err
+		}
+		return stream.Send(&flight.Result{Body: body})
 	}
 	run, ok := actions[action.GetType()]
 	if !ok {
@@ -141,7 +156,7 @@ func (s *Server) describeTable(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return table.Describe(ctx, tablecore.At{Version: r.Version, TableID: r.TableID})
+	return table.Describe(ctx, tablecore.At{Version: r.Version, AsOf: r.AsOf, TableID: r.TableID})
 }
 
 // table returns the table of a request's name.
@@ -166,10 +181,6 @@ func (s *Server) serverInfo(_ context.Context, body []byte) (any, error) {
 }
 
 // closeSession answers the standard action of clients that say goodbye.
-func closeSession(stream flight.FlightService_DoActionServer) error {
-	body, err := proto.Marshal(&flight.CloseSessionResult{Status: flight.CloseSessionResultClosed})
-	if err != nil {
-		return err
-	}
-	return stream.Send(&flight.Result{Body: body})
+func (s *Server) closeSession(context.Context, []byte) (proto.Message, error) {
+	return &flight.CloseSessionResult{Status: flight.CloseSessionResultClosed}, nil
 }

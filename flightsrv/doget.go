@@ -3,7 +3,6 @@ package flightsrv
 import (
 	"context"
 	"encoding/json"
-	"io"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc/metadata"
@@ -14,29 +13,33 @@ import (
 	"contrail/tablecore/tableerr"
 )
 
-// trailerStats carries the statistics of a finished scan.
+// trailerStats carries the statistics of a finished scan or listing.
 const trailerStats = "x-contrail-stats"
 
 // DoGet streams the rows of a ticket, whether the server made it or a client
 // wrote it by hand. The schema goes out before a place to scan is waited for
 // and before any file is opened.
 func (s *Server) DoGet(ticket *flight.Ticket, stream flight.FlightService_DoGetServer) error {
-	scan, err := descriptors.ParseTicket(ticket.GetTicket())
+	request, err := descriptors.ParseTicket(ticket.GetTicket())
 	if err != nil {
 		return err
 	}
-	plan, err := s.plan(stream.Context(), scan)
+	ctx, done := s.streams.join(stream.Context(), ticket.GetTicket())
+	defer done()
+	r, err := s.resolve(ctx, request)
 	if err != nil {
 		return err
 	}
+	progress, leave := s.readers.join(ctx)
+	defer leave()
 	var stats tablecore.ScanStats
 	s.work.extend()
-	err = wire.Watch(stream.Context(), s.opts.Limits.StallTimeout, stream, s.work.end, func(ctx context.Context, sender wire.Sender) (err error) {
-		stats, err = s.scan(ctx, plan, sender)
+	err = wire.Watch(ctx, s.opts.Limits.StallTimeout, progress, stream, s.work.end, func(ctx context.Context, sender wire.Sender) (err error) {
+		stats, err = s.send(ctx, r, sender)
 		return err
 	})
 	if err != nil {
-		return tableerr.WithTable(err, plan.Table().String())
+		return tableerr.WithTable(err, r.tableName())
 	}
 	text, err := json.Marshal(stats)
 	if err != nil {
@@ -46,9 +49,9 @@ func (s *Server) DoGet(ticket *flight.Ticket, stream flight.FlightService_DoGetS
 	return nil
 }
 
-// scan sends the schema and then the rows of the plan.
-func (s *Server) scan(ctx context.Context, plan *tablecore.ScanPlan, sender wire.Sender) (tablecore.ScanStats, error) {
-	out := wire.NewStream(sender, plan.Schema(), int(s.opts.Limits.MaxSendMessageBytes))
+// send sends the schema and then the rows.
+func (s *Server) send(ctx context.Context, r *read, sender wire.Sender) (tablecore.ScanStats, error) {
+	out := wire.NewStream(sender, r.schema(), int(s.opts.Limits.MaxSendMessageBytes), wire.Compressed(r.compression())...)
 	if err := out.WriteSchema(); err != nil {
 		return tablecore.ScanStats{}, err
 	}
@@ -57,23 +60,9 @@ func (s *Server) scan(ctx context.Context, plan *tablecore.ScanPlan, sender wire
 		return tablecore.ScanStats{}, err
 	}
 	defer leave()
-	reader, err := plan.Open(ctx)
+	stats, err := r.run(ctx, waited, out.Write)
 	if err != nil {
 		return tablecore.ScanStats{}, err
 	}
-	defer reader.Release()
-	for {
-		batch, err := reader.Next(ctx)
-		if err == io.EOF {
-			stats := reader.Stats()
-			stats.QueueMS = waited.Milliseconds()
-			return stats, out.Close()
-		}
-		if err != nil {
-			return tablecore.ScanStats{}, err
-		}
-		if err := out.Write(batch); err != nil {
-			return tablecore.ScanStats{}, err
-		}
-	}
+	return stats, out.Close()
 }

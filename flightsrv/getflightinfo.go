@@ -2,7 +2,6 @@ package flightsrv
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -17,48 +16,51 @@ import (
 // maxEndpoints bounds the endpoints of a FlightInfo, whatever a client asks for.
 const maxEndpoints = 1024
 
-// GetFlightInfo plans a scan, or the whole table of a PATH, at one version and
-// says where to get its rows.
+// GetFlightInfo plans a scan, or the whole table of a PATH, at one version, or
+// describes a listing, and says where to get its rows.
 func (s *Server) GetFlightInfo(ctx context.Context, descriptor *flight.FlightDescriptor) (*flight.FlightInfo, error) {
-	scan, err := scanOf(descriptor)
+	request, err := readOf(descriptor)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.plan(ctx, scan)
+	r, err := s.resolve(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := s.endpoints(ctx, scan, plan)
+	endpoints, err := s.endpoints(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	metadata, err := json.Marshal(descriptors.FlightMetadata{Table: plan.Table().String(), TableID: plan.TableID(),
-		Version: plan.Version(), SchemaID: plan.SchemaID()})
+	metadata, err := r.metadata()
 	if err != nil {
 		return nil, err
 	}
-	return &flight.FlightInfo{
-		Schema:           wire.SchemaBytes(plan.Schema()),
+	info := &flight.FlightInfo{
+		Schema:           wire.SchemaBytes(r.schema()),
 		FlightDescriptor: descriptor,
 		Endpoint:         endpoints,
-		TotalRecords:     plan.Rows(),
+		TotalRecords:     -1,
 		TotalBytes:       -1, // what the rows take depends on the client's encoding of them
 		Ordered:          true,
 		AppMetadata:      metadata,
-	}, nil
+	}
+	if r.plan != nil {
+		info.TotalRecords, info.Ordered = r.plan.Rows(), r.plan.Ordered()
+	}
+	return info, nil
 }
 
-// scanOf returns the scan that a descriptor asks for.
-func scanOf(d *flight.FlightDescriptor) (*descriptors.Scan, error) {
+// readOf returns what a descriptor asks for.
+func readOf(d *flight.FlightDescriptor) (*descriptors.Read, error) {
 	switch d.GetType() {
 	case flight.DescriptorPATH:
 		table, err := descriptors.TableOfPath(d.GetPath())
 		if err != nil {
 			return nil, err
 		}
-		return &descriptors.Scan{Table: table}, nil
+		return &descriptors.Read{Scan: &descriptors.Scan{Table: table}}, nil
 	case flight.DescriptorCMD:
-		return descriptors.ParseScan(d.GetCmd())
+		return descriptors.ParseCommand(d.GetCmd())
 	default:
 		return nil, tableerr.InvalidField("descriptor", "the descriptor is neither a path nor a command")
 	}
@@ -70,8 +72,11 @@ func (s *Server) plan(ctx context.Context, scan *descriptors.Scan) (*tablecore.S
 	if err != nil {
 		return nil, err
 	}
-	o := tablecore.ScanOptions{Columns: scan.Columns, Start: scan.Start, End: scan.End, Version: scan.Version,
-		TableID: scan.TableID, Profile: scan.Profile, BatchRows: int(scan.BatchRows)}
+	o := tablecore.ScanOptions{Columns: scan.Columns, Start: scan.Start, End: scan.End, Version: scan.Version, AsOf: scan.AsOf,
+		TableID: scan.TableID, Limit: scan.Limit, Order: scan.Order, NewestFirst: scan.NewestFirst, Profile: scan.Profile, BatchRows: int(scan.BatchRows)}
+	for _, c := range scan.Filter {
+		o.Filter = append(o.Filter, tablecore.Condition{Column: c.Column, Op: c.Op, Value: c.Value})
+	}
 	if scan.Entities != nil {
 		o.Entities = make([]tablecore.EntityFilter, len(scan.Entities))
 		for i, e := range scan.Entities {
@@ -84,27 +89,25 @@ func (s *Server) plan(ctx context.Context, scan *descriptors.Scan) (*tablecore.S
 	return table.PlanScan(ctx, o)
 }
 
-// endpoints returns one endpoint for each split of the plan, its ticket pinned
-// to the plan's table and version.
-func (s *Server) endpoints(ctx context.Context, scan *descriptors.Scan, plan *tablecore.ScanPlan) ([]*flight.FlightEndpoint, error) {
-	splits, err := plan.Splits(ctx, int(min(max(1, scan.MaxEndpoints), maxEndpoints)))
-	if err != nil {
-		return nil, err
+// endpoints returns one endpoint for each split of a plan, or the one of a
+// listing, its ticket pinned to the table and version.
+func (s *Server) endpoints(ctx context.Context, r *read) ([]*flight.FlightEndpoint, error) {
+	count := 1
+	if r.plan != nil {
+		splits, err := r.plan.Splits(ctx, int(min(max(1, r.request.Scan.MaxEndpoints), maxEndpoints)))
+		if err != nil {
+			return nil, err
+		}
+		count = len(splits)
 	}
-	version := plan.Version()
-	pinned := *scan
-	pinned.Table, pinned.TableID, pinned.Version, pinned.MaxEndpoints = plan.Table().String(), plan.TableID(), &version, 0
 	expires := timestamppb.New(s.opts.Clock().Add(s.opts.TicketLifetime))
 	locations := make([]*flight.Location, len(s.opts.Advertise))
 	for i, uri := range s.opts.Advertise {
 		locations[i] = &flight.Location{Uri: uri}
 	}
-	endpoints := make([]*flight.FlightEndpoint, len(splits))
-	for i := range splits {
-		if len(splits) > 1 {
-			pinned.Split = &descriptors.Split{Index: int64(i), Count: int64(len(splits))}
-		}
-		ticket, err := pinned.Encode()
+	endpoints := make([]*flight.FlightEndpoint, count)
+	for i := range endpoints {
+		ticket, err := r.pinned(i, count)
 		if err != nil {
 			return nil, err
 		}

@@ -8,15 +8,16 @@ import (
 	"contrail/flightsrv/internal/wire"
 )
 
-// GetSchema returns the schema of a scan's rows, also of a table that has none.
+// GetSchema returns the schema of the rows of a scan or listing, also of a table
+// that has none.
 func (s *Server) GetSchema(ctx context.Context, descriptor *flight.FlightDescriptor) (*flight.SchemaResult, error) {
-	scan, err := scanOf(descriptor)
+	request, err := readOf(descriptor)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.plan(ctx, scan)
+	r, err := s.resolve(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	return &flight.SchemaResult{Schema: wire.SchemaBytes(plan.Schema())}, nil
+	return &flight.SchemaResult{Schema: wire.SchemaBytes(r.schema())}, nil
 }

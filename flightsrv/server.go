@@ -41,15 +41,17 @@ const (
 type Server struct {
 	flight.BaseFlightServer
 
-	opts   Options
-	grpc   *grpc.Server
-	health *health.Server
-	work   *work
-	scans  *admission.Gate
-	puts   *admission.Gate
-	decode *wire.Budget
-	bodies *wire.Pool
-	codec  *wire.Codec
+	opts    Options
+	grpc    *grpc.Server
+	health  *health.Server
+	work    *work
+	scans   *admission.Gate
+	readers clients
+	streams streams
+	puts    *admission.Gate
+	decode  *wire.Budget
+	bodies  *wire.Pool
+	codec   *wire.Codec
 }
 
 // New returns a server that does not listen yet.
@@ -70,7 +72,6 @@ func New(opts Options) (*Server, error) {
 		grpc.MaxConcurrentStreams(uint32(l.MaxStreamsPerConnection)),
 		grpc.WriteBufferSize(writeBufferBytes),
 		grpc.ReadBufferSize(readBufferBytes),
-		grpc.SharedWriteBuffer(true),
 		grpc.InitialWindowSize(windowBytes),
 		grpc.InitialConnWindowSize(windowBytes),
 		grpc.ConnectionTimeout(handshakeTimeout),

@@ -61,6 +61,7 @@ func (d *daemon) openWarehouse(ctx context.Context) (*tablecore.Warehouse, error
 		Store:              store,
 		Events:             d.events(),
 		MemoryBudget:       d.config.Limits.AppendBytes(),
+		Scratch:            d.config.Scratch,
 		AllowExternalPaths: d.config.AllowExternalPaths,
 	})
 	if err != nil {

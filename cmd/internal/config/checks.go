@@ -66,6 +66,14 @@ func checkWarehouse(s string) error {
 	return nil
 }
 
+// checkScratch accepts a directory's path, or none.
+func checkScratch(s string) error {
+	if s == "" {
+		return nil
+	}
+	return checkWarehouse(s)
+}
+
 // checkLocation accepts a Flight location.
 func checkLocation(s string) error {
 	u, err := url.Parse(s)

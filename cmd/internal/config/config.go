@@ -22,6 +22,7 @@ import (
 type Config struct {
 	Listen      string // host:port; port 0 takes a free one
 	Warehouse   string // directory of the tables
+	Scratch     string // directory of scratch files, or "" for os.TempDir()
 	AdminListen string // host:port on loopback, or "" for no admin listener
 
 	TLS  TLS

@@ -23,6 +23,8 @@ var keys = []key{
 		kind: textKind{func(c *Config) *string { return &c.Listen }, checkAddress}},
 	{name: "warehouse", flag: "warehouse", text: "directory of the tables; made when it is not there",
 		kind: textKind{func(c *Config) *string { return &c.Warehouse }, checkWarehouse}},
+	{name: "scratch", text: "local directory for the rows of appends that find no memory; \"\" is the system's for temporary files",
+		kind: textKind{func(c *Config) *string { return &c.Scratch }, checkScratch}},
 	{name: "admin_listen", flag: "admin-listen", text: "loopback address of /healthz and /debug/pprof/, HOST:PORT; \"\" switches it off",
 		kind: textKind{func(c *Config) *string { return &c.AdminListen }, checkAdminAddress}},
 

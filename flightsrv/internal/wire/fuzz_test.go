@@ -112,8 +112,8 @@ func FuzzPut(f *testing.F) {
 		p.Expect(e)
 		for {
 			batch, err := p.Next(ctx)
-			if err == io.EOF && e.Rows != nil && p.Rows() != announced {
-				t.Errorf("the end is reported after %d rows of %d", p.Rows(), announced)
+			if err == io.EOF && e.Rows != nil && p.rows != announced {
+				t.Errorf("the end is reported after %d rows of %d", p.rows, announced)
 			}
 			if err != nil {
 				return

@@ -7,7 +7,6 @@ import (
 	"io"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -143,16 +142,6 @@ func read(r Receiver, ending Ending, opts PutOptions) (values []int64, err error
 }
 
 func token(err error) tableerr.Token { return tableerr.TokenOf(err) }
-
-// settle waits until a condition holds.
-func settle(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s did not happen", what)
-		}
-	}
-}
 
 var errCut = errors.New("transport: connection reset")
 

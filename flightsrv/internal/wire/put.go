@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -85,7 +84,7 @@ func NewPut(r Receiver, opts PutOptions) *Put {
 }
 
 // Close ends reading and releases the current batch. The goroutine behind it
-// ends when the stream does; Closed tells when.
+// ends when the stream does.
 func (p *Put) Close() {
 	close(p.pump.stop)
 	if p.reader != nil {
@@ -100,9 +99,6 @@ func (p *Put) Close() {
 		p.err = errors.New("the put is closed")
 	}
 }
-
-// Closed is closed when the goroutine behind the put has ended.
-func (p *Put) Closed() <-chan struct{} { return p.pump.done }
 
 // Descriptor returns the descriptor of the first message.
 func (p *Put) Descriptor(ctx context.Context) (*flight.FlightDescriptor, error) {
@@ -124,21 +120,12 @@ func (p *Put) Schema(ctx context.Context) (*arrow.Schema, error) {
 	if p.reader != nil {
 		return p.reader.Schema(), nil
 	}
-	m := p.first
-	for p.first = nil; m == nil || len(m.DataHeader) == 0; {
-		var err error
-		if m != nil {
-			err = p.metadataOnly(m)
-		}
-		if err == nil {
-			m, err = p.receiveFirst(ctx)
-		}
-		if err == io.EOF {
-			err = tableerr.InvalidField("schema", "the stream ended before a schema")
-		}
-		if err != nil {
-			return nil, p.fail(err)
-		}
+	m, err := p.firstHeader(ctx)
+	if err == io.EOF {
+		err = tableerr.InvalidField("schema", "the stream ended before a schema")
+	}
+	if err != nil {
+		return nil, p.fail(err)
 	}
 	h, err := p.verify(m)
 	if err != nil {
@@ -158,11 +145,28 @@ func (p *Put) Schema(ctx context.Context) (*arrow.Schema, error) {
 	return p.reader.Schema(), nil
 }
 
+// firstHeader returns the first message that has a data header: as a rule the
+// one with the descriptor.
+func (p *Put) firstHeader(ctx context.Context) (m *flight.FlightData, err error) {
+	m, p.first = p.first, nil
+	for {
+		if m != nil && len(m.DataHeader) > 0 {
+			return m, nil
+		}
+		if m != nil {
+			err = p.metadataOnly(m)
+		}
+		if err == nil {
+			m, err = p.receiveFirst(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
 // Expect announces the end of the stream. It is called before Next.
 func (p *Put) Expect(e Ending) { p.ending = e }
-
-// Rows returns how many rows Next has returned so far.
-func (p *Put) Rows() int64 { return p.rows }
 
 // Next returns the next batch that has rows. It is valid until the next Next
 // and belongs to the put. The error is io.EOF at the announced end, a tableerr
@@ -376,23 +380,6 @@ func panicError(recovered any) error {
 		return err
 	}
 	return fmt.Errorf("%v", recovered)
-}
-
-// validate checks what the reader leaves to its callers: offsets that lead
-// outside, indices beyond a dictionary, columns longer than the batch.
-func validate(batch arrow.RecordBatch) error {
-	for i, column := range batch.Columns() {
-		name := batch.ColumnName(i)
-		if int64(column.Len()) != batch.NumRows() {
-			return tableerr.InvalidColumn(name, "column %q has %d rows in a batch of %d", name, column.Len(), batch.NumRows())
-		}
-		if err := array.ValidateFull(column); err != nil {
-			e := tableerr.InvalidColumn(name, "column %q is malformed: %v", name, err)
-			e.Cause = err
-			return e
-		}
-	}
-	return nil
 }
 
 // checkEnd compares the end of the stream with what was announced.

@@ -34,6 +34,8 @@ type Stream struct {
 	limit  int
 	target int
 
+	options []ipc.Option // how bodies are encoded
+
 	// dictionaries writes batches of a schema with dictionaries, which it keeps
 	// track of; nil where the schema has none.
 	dictionaries *ipc.Writer
@@ -41,13 +43,26 @@ type Stream struct {
 }
 
 // NewStream returns a stream of batches of schema. limit bounds each message,
-// in bytes. Nothing is sent before WriteSchema.
-func NewStream(sender Sender, schema *arrow.Schema, limit int) *Stream {
-	s := &Stream{sender: sender, schema: schema, limit: limit, target: min(targetBytes, limit)}
+// in bytes; options say how bodies are encoded, see Compressed. Nothing is sent
+// before WriteSchema.
+func NewStream(sender Sender, schema *arrow.Schema, limit int, options ...ipc.Option) *Stream {
+	s := &Stream{sender: sender, schema: schema, limit: limit, target: min(targetBytes, limit), options: append(options, ipc.WithAllocator(scratch))}
 	if hasDictionary(schema.Fields()) {
-		s.dictionaries = ipc.NewWriterWithPayloadWriter(payloadWriter{s}, ipc.WithSchema(schema), ipc.WithAllocator(scratch))
+		s.dictionaries = ipc.NewWriterWithPayloadWriter(payloadWriter{s}, append(s.options, ipc.WithSchema(schema))...)
 	}
 	return s
+}
+
+// Compressed returns the options of a stream whose bodies are compressed: with
+// "lz4" or "zstd", or not at all.
+func Compressed(codec string) []ipc.Option {
+	switch codec {
+	case "lz4":
+		return []ipc.Option{ipc.WithLZ4()}
+	case "zstd":
+		return []ipc.Option{ipc.WithZstd()}
+	}
+	return nil
 }
 
 // scratch is the allocator for what encoding adds to a batch's own buffers:
@@ -152,7 +167,7 @@ func (s *Stream) try(batch arrow.RecordBatch, at, n int64, pinch bool) (size int
 		return 0, err
 	}
 	defer cut.Release()
-	payload, err := ipc.GetRecordBatchPayload(cut, ipc.WithAllocator(scratch))
+	payload, err := ipc.GetRecordBatchPayload(cut, s.options...)
 	if err != nil {
 		return 0, err
 	}

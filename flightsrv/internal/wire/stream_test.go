@@ -224,10 +224,10 @@ func TestStreamViews(t *testing.T) {
 	}
 	for _, column := range []arrow.Array{text.NewArray(), raw.NewArray()} {
 		schema, batch := oneColumn("v", column)
-		messages, got := sendAll(t, schema, limit, batch)
+		_, got := sendAll(t, schema, limit, batch)
 		equalColumns(t, got, column)
 		slice := batch.NewSlice(5000, 5010)
-		messages, got = sendAll(t, schema, limit, slice)
+		messages, got := sendAll(t, schema, limit, slice)
 		equalColumns(t, got, slice.Column(0))
 		if n := len(messages[1].DataBody); n > 4096 {
 			t.Errorf("10 rows of %v take %d bytes", column.DataType(), n)
@@ -327,24 +327,24 @@ func TestWatch(t *testing.T) {
 	send := func(_ context.Context, s Sender) error { return s.SendMsg(&Message{}) }
 
 	for _, limit := range []time.Duration{0, time.Minute} {
-		if err := Watch(ctx, limit, senderFunc(func(any) error { return errCut }), done, send); err != errCut {
+		if err := Watch(ctx, limit, &Progress{}, senderFunc(func(any) error { return errCut }), done, send); err != errCut {
 			t.Errorf("work's error arrives as %v", err)
 		}
 		<-finished
 	}
-	err := Watch(ctx, time.Minute, nil, done, func(context.Context, Sender) error { panic("boom") })
+	err := Watch(ctx, time.Minute, &Progress{}, nil, done, func(context.Context, Sender) error { panic("boom") })
 	if <-finished; err == nil || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("a panic arrives as %v", err)
 	}
 	// Slow work is no stall.
 	slow := func(context.Context, Sender) error { time.Sleep(30 * time.Millisecond); return nil }
-	if err := Watch(ctx, 10*time.Millisecond, nil, done, slow); err != nil {
+	if err := Watch(ctx, 10*time.Millisecond, &Progress{}, nil, done, slow); err != nil {
 		t.Errorf("slow work gives %v", err)
 	}
 	<-finished
 	// Neither are many sends that take long together.
 	short := senderFunc(func(any) error { time.Sleep(time.Millisecond); return nil })
-	err = Watch(ctx, 500*time.Millisecond, short, done, func(_ context.Context, s Sender) (err error) {
+	err = Watch(ctx, 500*time.Millisecond, &Progress{}, short, done, func(_ context.Context, s Sender) (err error) {
 		for range 600 {
 			err = errors.Join(err, s.SendMsg(nil))
 		}
@@ -357,7 +357,7 @@ func TestWatch(t *testing.T) {
 	// A blocked send is, and work's context ends.
 	rpc, endRPC := context.WithCancel(ctx)
 	var workErr error
-	err = Watch(ctx, 20*time.Millisecond, senderFunc(func(any) error { <-rpc.Done(); return errCut }), done,
+	err = Watch(ctx, 20*time.Millisecond, &Progress{}, senderFunc(func(any) error { <-rpc.Done(); return errCut }), done,
 		func(ctx context.Context, s Sender) error {
 			if err := s.SendMsg(&Message{}); err != errCut {
 				return err
@@ -373,4 +373,40 @@ func TestWatch(t *testing.T) {
 	if <-finished; workErr == nil {
 		t.Error("work's context goes on")
 	}
+}
+
+// While a client reads one of its streams, the others are not stalled.
+func TestWatchSharedProgress(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	progress := &Progress{}
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				progress.note(time.Now())
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}()
+	release, ended := make(chan struct{}), make(chan struct{})
+	blocked := senderFunc(func(any) error { <-release; return nil })
+	result := make(chan error)
+	go func() {
+		result <- Watch(context.Background(), limit, progress, blocked, func() { close(ended) },
+			func(_ context.Context, s Sender) error { return s.SendMsg(nil) })
+	}()
+	select {
+	case err := <-result:
+		t.Errorf("a stream behind another one gives %v", err)
+	case <-time.After(3 * limit):
+		close(stop)
+		if err := <-result; token(err) != tableerr.TokenTimedOut {
+			t.Errorf("when nothing moves, it gives %v", err)
+		}
+	}
+	close(release)
+	<-ended
 }

@@ -10,6 +10,20 @@ import (
 	"contrail/tablecore/tableerr"
 )
 
+// Progress is when a client last took something, over all the streams that
+// share it. The zero value is a client that has taken nothing yet.
+type Progress struct{ at atomic.Pointer[time.Time] }
+
+func (p *Progress) note(t time.Time) { p.at.Store(&t) }
+
+// since returns how long ago the later of t and the last progress was.
+func (p *Progress) since(t time.Time) time.Duration {
+	if last := p.at.Load(); last != nil && last.After(t) {
+		t = *last
+	}
+	return time.Since(t)
+}
+
 // Watch runs work, whose sends go through the given sender, and returns its
 // error. A send that is blocked longer than limit, because the client does not
 // read, ends it: Watch cancels work's context and returns TIMED_OUT at once,
@@ -17,15 +31,17 @@ import (
 // is after the handler has returned. done is called when work has ended, in
 // both cases. A limit of 0 watches nothing.
 //
-// Time that work spends between its sends does not count.
-func Watch(ctx context.Context, limit time.Duration, sender Sender, done func(), work func(context.Context, Sender) error) error {
+// Time that work spends between its sends does not count, nor does time in
+// which another stream with the same progress moves: clients open the streams
+// of all endpoints at once and read them one after the other.
+func Watch(ctx context.Context, limit time.Duration, progress *Progress, sender Sender, done func(), work func(context.Context, Sender) error) error {
 	if limit <= 0 {
 		defer done()
 		return work(ctx, sender)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watched := &watchedSender{sender: sender}
+	watched := &watchedSender{sender: sender, progress: progress}
 	result := make(chan error, 1)
 	go func() {
 		defer done()
@@ -58,23 +74,27 @@ func guard(work func() error) (err error) {
 
 // watchedSender notes when the send under way began.
 type watchedSender struct {
-	sender Sender
-	since  atomic.Pointer[time.Time]
+	sender   Sender
+	progress *Progress
+	since    atomic.Pointer[time.Time]
 }
 
 // SendMsg implements Sender.
 func (w *watchedSender) SendMsg(m any) error {
 	now := time.Now()
 	w.since.Store(&now)
-	defer w.since.Store(nil)
-	return w.sender.SendMsg(m)
+	err := w.sender.SendMsg(m)
+	w.since.Store(nil)
+	w.progress.note(time.Now())
+	return err
 }
 
-// blocked returns for how long the send under way has been so, 0 if none is.
+// blocked returns for how long the send under way and all others of the client
+// have been so, 0 if none is under way.
 func (w *watchedSender) blocked() time.Duration {
 	since := w.since.Load()
 	if since == nil {
 		return 0
 	}
-	return time.Since(*since)
+	return w.progress.since(*since)
 }
