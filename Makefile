@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 RACE  := $(if $(CI),-race,$(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && echo -race))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check lint vet unit race fuzz python bench
+.PHONY: help run demo build test check lint vet unit race fuzz python bench spill
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,6 +53,10 @@ python: build $(READY) ## the real clients against a real server
 
 bench: build $(READY) ## 10 M ticks beside DuckDB and deltalake, into integration/BENCHMARKS.md; QUICK=1 for 1 M, printed only
 	$(PY) integration/bench/bench.py
+
+spill: ## 50 M shuffled rows, and 4 GiB of text, through scratch files in little memory
+	CONTRAIL_TEST_SPILL_ROWS=50000000 CONTRAIL_TEST_SPILL_TEXT=4294967296 \
+	  $(GO) test -count=1 -timeout=1h -v -run '^(TestSpillMemory|TestLongTexts)$$' ./tablecore/internal/ingest
 
 $(READY): integration/requirements.txt
 	$(PYTHON) -m venv $(VENV)

@@ -1,9 +1,11 @@
-"""Run every native fuzz target of the module for a while: fuzz.py [duration, default 10s].
+"""Run every native fuzz target of the module for a while, one a core: fuzz.py [duration, default 10s].
 
 Targets are found, not listed, so a new one cannot be forgotten. A failing input stays in the package's testdata/fuzz,
 where it is a regression test from then on.
 """
 
+import concurrent.futures
+import os
 import subprocess
 import sys
 
@@ -25,7 +27,7 @@ def targets() -> list[tuple[str, str]]:
 
 def smoke(package: str, name: str, duration: str) -> bool:
     """Fuzz one target; True if no input failed."""
-    command = ["go", "test", "-run", "^$", "-fuzz", f"^{name}$", "-fuzztime", duration, package]
+    command = ["go", "test", "-run", "^$", "-fuzz", f"^{name}$", "-fuzztime", duration, "-parallel", "1", package]
     for _ in range(2):
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if run.returncode == 0:
@@ -40,7 +42,8 @@ def smoke(package: str, name: str, duration: str) -> bool:
 
 def main() -> None:
     duration = sys.argv[1] if len(sys.argv) > 1 else "10s"
-    results = [smoke(package, name, duration) for package, name in targets()]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda target: smoke(*target, duration), targets()))
     print(f"fuzz: {sum(results)} passed, {results.count(False)} failed")
     if not results or not all(results):
         sys.exit(1)

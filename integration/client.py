@@ -23,9 +23,9 @@ class Client:
     def act_raw(self, name: str, body: bytes) -> dict:
         return json.loads(list(self.flight.do_action(fl.Action(name, body)))[-1].body.to_pybytes())["result"]
 
-    def append(self, table: str, rows: pa.Table, max_chunksize: int | None = None, **settings) -> dict:
+    def append(self, table: str, data: pa.Table, max_chunksize: int | None = None, **settings) -> dict:
         """Append all rows or none; the announced row count tells the server a whole stream from a broken one."""
-        return self.put({"op": "append", "table": table, "rows": rows.num_rows} | settings, rows, max_chunksize)
+        return self.put({"op": "append", "table": table, "rows": data.num_rows} | settings, data, max_chunksize)
 
     def put(
         self, command: dict | bytes | fl.FlightDescriptor, rows: pa.Table, max_chunksize: int | None = None

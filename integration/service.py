@@ -60,6 +60,11 @@ class Service:
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
+    def cpu_seconds(self) -> float:
+        """The server's CPU time so far, user and system."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self, patience: float = 20) -> int:
         """SIGTERM: let running work finish. Returns the exit code."""
         if self.alive:

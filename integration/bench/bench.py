@@ -60,8 +60,8 @@ class Contrail:
     def scan(self):
         return self.client.batches("ticks")
 
-    def server_peak_mb(self):
-        return self.server.peak_mb()
+    def servers(self):
+        return [self.server]
 
     def close(self):
         self.client.close()
@@ -77,8 +77,8 @@ class InProcess:
     def create(self, schema):
         pass
 
-    def server_peak_mb(self):
-        return None
+    def servers(self):
+        return []
 
     def close(self):
         pass
@@ -183,31 +183,54 @@ def fingerprint(batches) -> list[int]:
     return [rows, times, sizes, flags, venues, cents]
 
 
+class Meter:
+    """Wall, CPU and peak memory of a block, the server's included; and what others did on the machine meanwhile."""
+
+    def __init__(self, subject):
+        self.servers = subject.servers()
+
+    def _cpu(self) -> float:
+        return time.process_time() + sum(server.cpu_seconds() for server in self.servers)
+
+    def __enter__(self):
+        reset_peak()
+        self.cpu, self.busy, self.began = self._cpu(), busy_seconds(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_):
+        wall = time.perf_counter() - self.began
+        cpu = self._cpu() - self.cpu
+        self.result = {
+            "wall": wall,
+            "cpu": cpu,
+            "foreign": max(0.0, busy_seconds() - self.busy - cpu) / wall,
+            "client_mb": vm_mb("VmHWM"),
+            "server_mb": sum(server.peak_mb() for server in self.servers) if self.servers else None,
+        }
+
+
+def busy_seconds() -> float:
+    """CPU seconds that all cores have spent on anything since the machine started."""
+    fields = [int(f) for f in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return (sum(fields[:3]) + sum(fields[5:7])) / os.sysconf("SC_CLK_TCK")
+
+
 def measure(system: str, work: str, order: str, rows: int, folder: pathlib.Path) -> dict:
     """Do one append or one scan and say what it took."""
+    table = load(order, rows) if work == "append" else None
+    subject = SYSTEMS[system](folder)
     if work == "append":
-        table = load(order, rows)
-        subject = SYSTEMS[system](folder)
         subject.create(table.schema)
-        reset_peak()
-        began = time.perf_counter()
-        subject.append(table)
-        wall = time.perf_counter() - began
+        with Meter(subject) as meter:
+            subject.append(table)
         right = True  # the scan that follows counts and sums
     else:
-        subject = SYSTEMS[system](folder)
-        reset_peak()
-        began = time.perf_counter()
-        seen = sum(batch.num_rows for batch in subject.scan())
-        wall = time.perf_counter() - began
-        right = seen == rows
-    result = {"wall": wall, "client_mb": vm_mb("VmHWM"), "server_mb": subject.server_peak_mb()}
-    if work == "scan":
-        right = right and fingerprint(subject.scan()) == json.loads((DATA / f"{rows}.json").read_text())
+        with Meter(subject) as meter:
+            seen = sum(batch.num_rows for batch in subject.scan())
+        right = seen == rows and fingerprint(subject.scan()) == json.loads((DATA / f"{rows}.json").read_text())
     subject.close()
-    if work == "append":
-        result["sync"] = sync(folder)
-    return result | {"right": right, "bytes": size(folder)}
+    unsynced = sync(folder) if work == "append" else None
+    return meter.result | {"right": right, "sync": unsynced, "bytes": size(folder)}
 
 
 # -- the whole run ----------------------------------------------------------------------------------
@@ -244,7 +267,8 @@ def run(rows: int, rounds: int) -> dict:
                         if not result["right"]:
                             sys.exit(f"{system} {work} {order}: wrong rows")
                         results.setdefault((order, work, system), []).append(result)
-                        print(f"round {number + 1} {order:8} {work:6} {system:20} {result['wall']:.2f} s", flush=True)
+                        told = f"{result['wall']:.2f} s, CPU {result['cpu']:.2f} s"
+                        print(f"round {number + 1} {order:8} {work:6} {system:20} {told}", flush=True)
                 shutil.rmtree(scratch, ignore_errors=True)
                 pathlib.Path(scratch).mkdir()
     return results
@@ -264,30 +288,32 @@ def report(results: dict, rows: int, rounds: int) -> str:
         ("shuffled", "scan"): "Full scan of what the shuffled append stored",
     }
     for (order, work), title in titles.items():
-        own = median(results[order, work, "Contrail"], "wall")
+        own = {key: median(results[order, work, "Contrail"], key) for key in ("wall", "cpu")}
         fsync = " fsync after it, s |" if work == "append" else ""
         lines += [
             f"\n## {title}\n",
-            f"| system | s (each round) | million rows/s | time ÷ Contrail's |{fsync}"
+            f"| system | s (each round) | million rows/s | time ÷ ours | CPU s | CPU ÷ ours |{fsync}"
             " client peak MB | server peak MB | Parquet MB |",
-            "| --- | --- | --- | --- |" + (" --- |" if fsync else "") + " --- | --- | --- |",
+            "| --- | --- | --- | --- | --- | --- |" + (" --- |" if fsync else "") + " --- | --- | --- |",
         ]
         for system in SYSTEMS:
             found = results[order, work, system]
-            wall = median(found, "wall")
+            wall, cpu = median(found, "wall"), median(found, "cpu")
             each = ", ".join(f"{r['wall']:.2f}" for r in found)
-            sync_cell = f" {median(found, 'sync'):.2f} |" if work == "append" else ""
+            sync_cell = f" {median(found, 'sync'):.2f} |" if fsync else ""
             server = median(found, "server_mb")
             lines.append(
-                f"| {system} | **{wall:.2f}** ({each}) | {rows / wall / 1e6:.1f} | {wall / own:.2f} |{sync_cell}"
-                f" {median(found, 'client_mb'):.0f} | {'–' if server is None else f'{server:.0f}'} |"
-                f" {median(found, 'bytes') / 1e6:.0f} |"
+                f"| {system} | **{wall:.2f}** ({each}) | {rows / wall / 1e6:.1f} | {wall / own['wall']:.2f} |"
+                f" {cpu:.2f} | {cpu / own['cpu']:.2f} |{sync_cell} {median(found, 'client_mb'):.0f} |"
+                f" {'–' if server is None else f'{server:.0f}'} | {median(found, 'bytes') / 1e6:.0f} |"
             )
+    foreign = statistics.median(r["foreign"] for found in results.values() for r in found)
     return (
         HEAD.format(
             rows=rows,
             rounds=rounds,
             cores=os.cpu_count(),
+            foreign=foreign,
             python=platform.python_version(),
             versions=", ".join(
                 f"{name} {importlib.metadata.version(name)}" for name in ("pyarrow", "duckdb", "deltalake")
@@ -310,7 +336,8 @@ fresh processes in turn, medians, {cores} cores shared by client and server, fil
 
 Client peak is VmHWM of the measuring process from the start of the call, its input table included; server peak is VmHWM
 of the server's process. Contrail's time includes its fsyncs and the way through Flight; the others hand their rows over
-in the same process, and what they leave unsynced is timed apart.
+in the same process, and what they leave unsynced is timed apart. Contrail's CPU counts server and client. Other work on
+the machine took {foreign:.1f} cores meanwhile (median): where that is much, CPU says more than time.
 """
 
 

@@ -95,12 +95,14 @@ def untouched(server):
 
 
 def bits(column: pa.ChunkedArray) -> list:
-    """Values by their bits, so that NaN equals itself and -0.0 differs from 0.0."""
+    """Values by their bits: NaN equals itself, -0.0 differs from 0.0, times are exact beyond what Python's can hold."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_floating(array.type):
         raw = array.fill_null(0).to_numpy(zero_copy_only=False)
         values = raw.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[raw.dtype.itemsize]).tolist()
         return [v if ok else None for v, ok in zip(values, array.is_valid().to_pylist())]
+    if pa.types.is_temporal(array.type) and not pa.types.is_date(array.type):
+        array = array.cast(pa.int32() if pa.types.is_time32(array.type) else pa.int64())
     return array.to_pylist()
 
 

@@ -106,10 +106,10 @@ time.sleep(60)
 
 def test_a_client_killed_while_writing(server, client, table):
     with untouched(server):
-        process = subprocess.Popen([sys.executable, "-c", KILLED, server.uri, table], stdout=subprocess.PIPE)
-        assert process.stdout.readline() == b"written\n"
-        process.kill()
-        process.wait()
+        command = [sys.executable, "-c", KILLED, server.uri, table]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"written\n"
+            process.kill()
         time.sleep(0.2)
     assert client.read(table).num_rows == 0
 

@@ -1,5 +1,8 @@
 """The year of weather, month by month: what is appended comes back, by airport, by time and by version."""
 
+import datetime
+
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.flight as fl
 import pytest
@@ -40,9 +43,9 @@ def test_one_airport_for_one_week(client, reports, weather):
         start="2013-07-01T00:00:00Z",
         end="2013-07-07T20:00:00-04:00",
     )
-    hours = pc.field("time_hour").cast("int64") // 3_600_000_000
-    first = 1_372_636_800 // 3600  # 2013-07-01T00:00:00Z
-    week = weather.filter((pc.field("origin") == "JFK") & (hours >= first) & (hours < first + 7 * 24))
+    july = datetime.datetime(2013, 7, 1, tzinfo=datetime.UTC)
+    hour = pc.field("time_hour")
+    week = weather.filter((pc.field("origin") == "JFK") & (hour >= july) & (hour < july + datetime.timedelta(days=7)))
     assert week.num_rows == 168
     assert_same(got, week.select(["time_hour", "temp", "origin"]))
 
@@ -103,7 +106,7 @@ def test_a_month_sent_twice_is_refused_whole(server, client, reports, months):
 
 def test_a_known_request_id_is_answered_with_its_first_report(server, client, reports, months):
     with untouched(server):
-        again = client.append("weather", months[3], request_id="weather-2013-04")
+        again = client.append("weather", months[3], request_id="weather-2013-04", max_chunksize=100)
         assert again == reports[3] | {"replayed": True}
     with untouched(server), refused("REQUEST_ID_REUSED", request_id="weather-2013-04", version=4):
         client.append("weather", months[4], request_id="weather-2013-04")
@@ -125,7 +128,7 @@ def test_one_airport_for_one_week_reads_two_row_groups_at_most(client, reports):
 
 def test_local_time_as_the_index_is_refused_where_the_hour_repeats(server, client, weather, name):
     """On 2013-11-03 New York's clocks showed 01:00 twice: with local time as index that is one interval, two rows."""
-    zone = pc.local_timestamp(weather["time_hour"].cast("timestamp[us, tz=America/New_York]"))
+    zone = pc.local_timestamp(weather["time_hour"].cast(pa.timestamp("us", tz="America/New_York")))
     local = weather.set_column(1, "time_hour", zone)
     create_weather(client, name, local.schema, timezone="America/New_York")
     day = local.filter((pc.field("month") == 11) & (pc.field("day") == 3))
@@ -215,7 +218,7 @@ def test_a_stopped_server_has_lost_nothing(fresh, months):
 
 
 def test_get_schema_drops_extra_info_but_not_the_token(client):
-    with pytest.raises(fl.FlightError, match='^TABLE_NOT_FOUND table="default.nobody"'):
+    with pytest.raises(pa.ArrowKeyError, match='^TABLE_NOT_FOUND table="default.nobody"'):
         client.flight.get_schema(fl.FlightDescriptor.for_path("nobody"))
     with pytest.raises(fl.FlightError) as caught:
         client.flight.get_flight_info(fl.FlightDescriptor.for_path("nobody"))
