@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 RACE  := $(if $(CI),-race,$(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && echo -race))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check lint vet unit race fuzz python bench spill
+.PHONY: help run demo build test check lint vet unit race model walk fuzz python bench spill
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,7 +43,13 @@ unit: ## the Go tests, the layer test among them
 	$(GO) test -count=1 ./...
 
 race: ## the Go tests under the race detector, in another time zone
-	TZ=Asia/Kolkata $(GO) test -count=1 $(RACE) ./...
+	TZ=Asia/Kolkata $(GO) test -count=1 -timeout 30m $(RACE) ./...
+
+model: ## random operations against the reference, SEEDS (200) scripts of 300 steps; SEED=n begins with script n
+	SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 0 -run '^TestModel' ./tablecore
+
+walk: ## the table engine with a fault at each store operation in turn; part of unit
+	$(GO) test -count=1 -run 'Faults$$' ./tablecore
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	$(PYTHON) .ci/fuzz.py $(FUZZTIME)
@@ -53,6 +59,7 @@ python: build $(READY) ## the real clients against a real server
 
 bench: build $(READY) ## 10 M ticks beside DuckDB and deltalake, into integration/BENCHMARKS.md; QUICK=1 for 1 M, printed only
 	$(PY) integration/bench/bench.py
+	$(PY) integration/bench/core.py
 
 spill: ## 50 M shuffled rows, and 4 GiB of text, through scratch files in little memory
 	CONTRAIL_TEST_SPILL_ROWS=50000000 CONTRAIL_TEST_SPILL_TEXT=4294967296 \

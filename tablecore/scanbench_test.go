@@ -68,6 +68,7 @@ func BenchmarkScan(b *testing.B) {
 		{"files=100/entities=100", 100, 100, 200, false},
 		{"files=8/entities=10/overlapping", 8, 10, 25000, true},
 		{"files=500/entities=100/overlapping", 500, 100, 40, true},
+		{"files=1000/entities=1000", 1000, 1000, 1, false}, // a file an hour
 	} {
 		table := pointTable(b, memory.DefaultAllocator)
 		if shape.interleaved {

@@ -38,12 +38,19 @@ type typesTable struct {
 
 func newTypesTable(t *testing.T, seed uint64, adopt bool, payload ...arrow.Field) *typesTable {
 	t.Helper()
+	return newTypesTableWith(t, seed, adopt, func(mem memory.Allocator) *tablecore.Warehouse {
+		return tabletest.Warehouse(t, memstore.New(), mem)
+	}, payload...)
+}
+
+func newTypesTableWith(t *testing.T, seed uint64, adopt bool, open func(memory.Allocator) *tablecore.Warehouse, payload ...arrow.Field) *typesTable {
+	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
 	md := arrow.NewMetadata([]string{"project"}, []string{"types"})
 	f := &typesTable{t: t, mem: mem, rng: rand.New(rand.NewPCG(seed, 1)), rows: map[string]string{},
 		schema: arrow.NewSchema(append([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "e", Type: arrow.BinaryTypes.String}}, payload...), &md)}
-	house := tabletest.Warehouse(t, memstore.New(), mem)
+	house := open(mem)
 	o := tablecore.CreateOptions{Name: typesName, IndexColumn: "k", IndexType: "int64", IndexGranularity: "1", EntityColumns: []string{"e"}}
 	if !adopt {
 		o.Schema = f.schema
@@ -325,5 +332,35 @@ func TestSchemaIDTellsExtensionsApart(t *testing.T) {
 	}
 	if len(seen) != 3 {
 		t.Errorf("three schemas have %d ids", len(seen))
+	}
+}
+
+// TestEveryTypeSpills makes appends that find little memory.
+func TestEveryTypeSpills(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		fields := typeCases()
+		if seed > 0 {
+			fields = []arrow.Field{{Name: "v", Type: tabletest.RandomType(rng, 4), Nullable: true}, {Name: "w", Type: tabletest.RandomType(rng, 4)}}
+		}
+		f := newTypesTableWith(t, seed, true, func(mem memory.Allocator) *tablecore.Warehouse {
+			w, err := tablecore.Open(t.Context(), tablecore.Options{Store: memstore.New(), Allocator: mem, Clock: tabletest.NewClock().Now,
+				Random: tabletest.Random(1), MemoryBudget: 256 << 10, Scratch: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := w.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return w
+		}, fields...)
+		sizes := make([]int, 30)
+		for i := range sizes {
+			sizes[i] = 1 + rng.IntN(200)
+		}
+		f.append(sizes...)
+		f.check("exact", f.exact)
 	}
 }

@@ -61,7 +61,7 @@ type Limits struct {
 	StallTimeout            time.Duration
 }
 
-// AppendBytes is the part of the memory that one append may fill with rows.
+// AppendBytes is the part of the memory that appends may fill with rows.
 func (l Limits) AppendBytes() int64 { return l.MemoryBytes / 2 }
 
 // DecodeBytes is the part of the memory for messages of all puts that the table

@@ -44,7 +44,7 @@ var keys = []key{
 		kind: countKind{func(c *Config) *int { return &c.Limits.MaxStreamsPerConnection }, 1, 1 << 20}},
 	{name: "limits.queue_wait", text: "longest wait for a place among scans or puts",
 		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.QueueWait }, time.Millisecond}},
-	{name: "limits.memory_bytes", text: "memory for the rows of appends: half for one append, a quarter for messages on the way; at least four messages",
+	{name: "limits.memory_bytes", text: "memory for appends: half for their rows, which go to scratch beyond that, a quarter for messages on the way; at least four messages",
 		kind: sizeKind{func(c *Config) *int64 { return &c.Limits.MemoryBytes }, 16 << 20, 1 << 50}},
 	{name: "limits.first_message_timeout", text: "longest wait for the first message of a put",
 		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.FirstMessageTimeout }, time.Millisecond}},

@@ -19,6 +19,7 @@ type Aligner struct {
 	columns   []column      // one for each field of def.Stored
 	nullOrder []int         // columns that take no null, in the order of the checks
 	rows      int64         // rows seen so far
+	unfolded  int64         // bytes that the views and dictionaries of a batch may unfold to
 }
 
 // column says where a stored column comes from.
@@ -41,7 +42,7 @@ func NewAligner(stream *arrow.Schema, def *tabledef.Definition) (*Aligner, error
 	if err := checkDepth(stream); err != nil {
 		return nil, err
 	}
-	a := &Aligner{def: def, stream: stream, plain: tabledef.WithoutExtensions(stream)}
+	a := &Aligner{def: def, stream: stream, plain: tabledef.WithoutExtensions(stream), unfolded: maxUnfolded}
 	for _, f := range def.Stored.Fields() {
 		source := slices.IndexFunc(stream.Fields(), func(s arrow.Field) bool { return s.Name == f.Name })
 		if source < 0 && !a.mayOmit(f) {
@@ -159,6 +160,10 @@ func (a *Aligner) orderNullChecks() []int {
 	}
 	return order
 }
+
+// LimitUnfolding sets how many bytes the views and dictionaries of one batch may
+// unfold to, if it is less than the default of 1 GiB.
+func (a *Aligner) LimitUnfolding(bytes int64) { a.unfolded = min(bytes, maxUnfolded) }
 
 // Has says whether the stream brings the i-th stored column.
 func (a *Aligner) Has(i int) bool { return a.columns[i].source >= 0 }

@@ -43,11 +43,13 @@ func (b *Batch) Release() {
 // *tableerr.NullKey, null in another column that takes none as
 // *tableerr.SchemaMismatch, text that is not UTF-8 and times that cannot be
 // stored as *tableerr.Invalid. A batch of other columns than the stream's is a
-// *tableerr.SchemaMismatch.
+// *tableerr.SchemaMismatch, one whose views and dictionaries unfold to more than
+// the limit *tableerr.MessageTooLarge.
 func (a *Aligner) Align(mem memory.Allocator, batch arrow.RecordBatch) (*Batch, error) {
 	if err := a.checkBatch(batch); err != nil {
 		return nil, err
 	}
+	mem = &meter{Allocator: mem, limit: a.unfolded, left: a.unfolded}
 	out := &Batch{Rows: int(batch.NumRows()), FirstRow: a.rows, Columns: make([]arrow.Array, len(a.columns))}
 	for i, c := range a.columns {
 		if c.source < 0 {

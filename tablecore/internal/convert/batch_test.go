@@ -222,7 +222,6 @@ func TestWideningKeepsNaNAndNegativeZero(t *testing.T) {
 // TestAlignKeepsTextLayouts checks that text passes without a needless copy
 // and that views become plain.
 func TestAlignKeepsTextLayouts(t *testing.T) {
-	const values = `["short","a text of more than twelve bytes","short"]`
 	cases := []struct{ in, out arrow.DataType }{
 		{arrow.BinaryTypes.String, arrow.BinaryTypes.String},
 		{arrow.BinaryTypes.LargeString, arrow.BinaryTypes.LargeString},

@@ -319,3 +319,54 @@ func TestCompatHasTheSameStorage(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfoldingIsLimited sends a few bytes that stand for gigabytes.
+func TestUnfoldingIsLimited(t *testing.T) {
+	mem := memory.NewGoAllocator()
+	words := array.NewStringBuilder(mem)
+	words.Append(strings.Repeat("x", 1<<20))
+	values := words.NewArray()
+	const rows = 5000
+	indices := fromJSON(t, mem, arrow.PrimitiveTypes.Int8, "["+strings.Repeat("0,", rows-1)+"0]")
+	texts := array.NewDictionaryArray(dictT, indices, values)
+	binaries := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.Binary}
+	octets := array.NewData(arrow.BinaryTypes.Binary, 1, values.Data().Buffers(), nil, 0, 0)
+	views := array.NewStringViewBuilder(mem)
+	views.Append(strings.Repeat("y", 1<<20))
+	one := views.NewArray()
+	var headers []byte
+	for range rows {
+		headers = append(headers, one.Data().Buffers()[1].Bytes()[:16]...)
+	}
+	all := array.NewData(arrow.BinaryTypes.StringView, rows, []*memory.Buffer{nil, memory.NewBufferBytes(headers), one.Data().Buffers()[2]}, nil, 0, 0)
+	list := array.NewData(arrow.ListOf(dictT), 1, []*memory.Buffer{nil, memory.NewBufferBytes(int32s(0, rows))}, []arrow.ArrayData{texts.Data()}, 0, 0)
+	for name, arr := range map[string]arrow.Array{
+		"dictionary": array.NewDictionaryArray(binaries, indices, array.MakeFromData(octets)), "views": array.MakeFromData(all), "dictionary inside": array.MakeFromData(list),
+	} {
+		var large *tableerr.MessageTooLarge
+		if err := alignOne(t, arr, arr.DataType()); !errors.As(err, &large) || large.LimitBytes != 1<<30 {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if err := alignOne(t, texts, dictT); err != nil {
+		t.Errorf("a dictionary of texts stays one, but: %v", err)
+	}
+}
+
+func TestWideNullsComeInSmallerBatches(t *testing.T) {
+	mem := memory.NewGoAllocator()
+	for stored, declared := range map[arrow.DataType]arrow.DataType{
+		arrow.ListOfField(element(arrow.PrimitiveTypes.Int8)): arrow.FixedSizeListOf(1<<25, arrow.PrimitiveTypes.Int8),
+		arrow.BinaryTypes.Binary:                              &arrow.FixedSizeBinaryType{ByteWidth: 1 << 25},
+	} {
+		nulls := array.MakeArrayOfNull(mem, stored, 3)
+		var large *convert.BatchTooLargeError
+		if _, err := convert.FromStorage(mem, nulls, declared); !errors.As(err, &large) {
+			t.Errorf("%s: got %v", declared, err)
+		}
+		one := array.NewSlice(nulls, 0, 1)
+		if got, err := convert.FromStorage(mem, one, declared); err != nil || !got.IsNull(0) {
+			t.Errorf("%s: got %v", declared, err)
+		}
+	}
+}

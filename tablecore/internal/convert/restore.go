@@ -2,7 +2,6 @@ package convert
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -77,6 +76,9 @@ func restoreFlat(mem memory.Allocator, arr arrow.Array, declared arrow.DataType)
 
 // binaryToBlobs takes the offsets off values that have one width.
 func binaryToBlobs(mem memory.Allocator, arr *array.Binary, to *arrow.FixedSizeBinaryType) (arrow.Array, error) {
+	if arr.Len() > 1 && int64(arr.Len())*int64(to.ByteWidth) > maxRestored {
+		return nil, errTextSize(to)
+	}
 	bad := -1
 	out := fixed(mem, arr, to, func(dst []byte) {
 		clear(dst)
@@ -131,29 +133,36 @@ func restoreList(mem memory.Allocator, arr array.ListLike, to arrow.ListLikeType
 	return joined(mem, arr, to, offsets, child), nil
 }
 
+// maxRestored is from how many elements, or bytes, on values whose nulls have
+// their full size are given in smaller batches.
+const maxRestored = 64 << 20
+
 // restoreFixedList makes a list of fixed size: a null has as many elements as
 // any other row, which are null.
 func restoreFixedList(mem memory.Allocator, arr array.ListLike, to *arrow.FixedSizeListType) (arrow.Array, error) {
 	n := int(to.Len())
-	if int64(arr.Len())*int64(n) > math.MaxInt32 {
+	if arr.Len() > 1 && int64(arr.Len())*int64(n) > maxRestored {
 		return nil, errTextSize(to)
 	}
-	positions := make([]int, 0, arr.Len()*n)
+	sources := []arrow.Array{arr.ListValues()}
+	var runs []assemble.Run
 	for i := range arr.Len() {
 		start, end := arr.ValueOffsets(i)
-		valid := arr.IsValid(i)
-		if valid && int(end-start) != n {
+		switch {
+		case arr.IsNull(i) && len(sources) == 1:
+			nulls := array.MakeArrayOfNull(mem, sources[0].DataType(), n)
+			defer nulls.Release()
+			sources = append(sources, nulls)
+			fallthrough
+		case arr.IsNull(i):
+			runs = append(runs, assemble.Run{Source: 1, Len: n})
+		case int(end-start) != n:
 			return nil, damagedValue(fmt.Sprintf("of %d elements", end-start), to)
-		}
-		for k := range n {
-			if valid {
-				positions = append(positions, int(start)+k)
-			} else {
-				positions = append(positions, -1)
-			}
+		default:
+			runs = append(runs, assemble.Run{Start: int(start), Len: n})
 		}
 	}
-	values, err := assemble.Pick(mem, arr.ListValues(), positions)
+	values, err := assemble.Array(mem, sources, runs)
 	if err != nil {
 		return nil, err
 	}

@@ -167,6 +167,9 @@ func releaseArrays(arrays []arrow.Array) {
 // decodeValues gives every row of a sound dictionary its value. values are the
 // dictionary's, in the type wanted.
 func decodeValues(mem memory.Allocator, arr *array.Dictionary, values arrow.Array) (arrow.Array, error) {
+	if err := unfold(mem, unfoldedBytes(arr, values)); err != nil {
+		return nil, err
+	}
 	at := make([]int, arr.Len())
 	for i := range at {
 		at[i] = valueIndex(arr, values, i)

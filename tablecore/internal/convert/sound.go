@@ -81,6 +81,9 @@ func plainViews(mem memory.Allocator, arr arrow.Array, small, large arrow.DataTy
 	if err != nil {
 		return nil, err
 	}
+	if err := unfold(mem, total); err != nil {
+		return nil, err
+	}
 	if total > maxSmallText {
 		small = large
 	}

@@ -14,7 +14,8 @@ const (
 
 // Budget is the memory that appends may hold together. Nobody waits for it, so
 // that appends which hold a part each cannot wait for each other: who finds it
-// used up is refused. It is safe for concurrent use.
+// used up puts its rows on disk, or is refused where it has none to put there.
+// It is safe for concurrent use.
 type Budget struct {
 	limit int64
 	used  atomic.Int64

@@ -7,6 +7,11 @@
 // their coverage and entity directory. Nothing of it is visible in the table
 // until somebody commits what Run returns; after an error nothing is left.
 //
+// Rows that find no memory go to disk as runs in the order of the index. At the
+// end the runs are cut by ranges of the index like rows in memory, and the rows
+// of one file after another are read from all runs and go on as above: the
+// files are those of an append in memory.
+//
 // How it is fast: entities and short-listed texts become small numbers as they
 // arrive; a file is brought into order by one counting sort over the entities,
 // and only entities whose rows came late are sorted; columns are then gathered
@@ -104,10 +109,11 @@ type FileOut struct {
 //
 // Errors of the rows are those of convert.Aligner, then
 // *tableerr.DuplicateInterval with the smallest (entity, index) of all
-// duplicates; a stream that needs more memory than the budget is
-// *tableerr.MessageTooLarge; a store that fails is *tableerr.StorageFull or
-// *tableerr.StoreUnavailable. Errors of rows.Next come back as they are. After
-// any error Run has removed what it wrote.
+// duplicates, or of those in the first run on disk that has one in itself; rows
+// that find neither memory nor a scratch space, and one that finds no memory by
+// itself, are *tableerr.MessageTooLarge; a store or scratch space that fails is
+// *tableerr.StorageFull or *tableerr.StoreUnavailable. Errors of rows.Next come
+// back as they are. After any error Run has removed what it wrote.
 func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
 	if cfg.Mem == nil {
 		cfg.Mem = memory.DefaultAllocator
@@ -128,6 +134,7 @@ func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	aligner.LimitUnfolding(max(cfg.MemoryBudget, minUnfolding))
 	in := &intake{cfg: cfg, aligner: aligner, began: began}
 	in.heap = &heap{mem: cfg.Rows, limit: cfg.MemoryBudget, budget: cfg.Budget}
 	defer in.close()
@@ -143,6 +150,10 @@ func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
 	w := &fileWriter{cfg: cfg, s: in.s, schema: tabledef.StorageSchema(cfg.Def.Stored), modified: began.UnixMilli()}
 	return w.run(ctx)
 }
+
+// minUnfolding is what the views and dictionaries of a batch may unfold to
+// however small the budget is.
+const minUnfolding = 64 << 20
 
 // receive reads a stream to its end.
 func (in *intake) receive(ctx context.Context, rows RowReader) error {

@@ -45,17 +45,14 @@ func (o *preparer) free() {
 	}
 }
 
-// prepareAll sorts all parts and returns their files. A duplicate anywhere is
-// the smallest one by (entity, index) of all parts, so that the same batches
-// give the same answer.
+// prepareAll sorts all parts, with memory that store.add has seen to, and
+// returns their files. A duplicate anywhere is the smallest one by (entity,
+// index) of all parts, so that the same batches give the same answer.
 func (o *preparer) prepareAll(ctx context.Context, parts []part) ([]outFile, error) {
 	files := make([][]outFile, len(parts))
 	found := make([]*duplicate, len(parts))
 	o.taken = make([][]uint32, len(parts))
 	err := each(ctx, len(parts), func(_ context.Context, i int) error {
-		if err := o.s.heap.check(int64(parts[i].rows) * 12); err != nil {
-			return err
-		}
 		var err error
 		files[i], found[i], err = o.prepare(parts[i], &o.taken[i])
 		return err

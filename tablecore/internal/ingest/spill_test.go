@@ -2,13 +2,17 @@ package ingest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore/internal/scratch"
@@ -183,4 +187,64 @@ func TestRowBeyondBudget(t *testing.T) {
 	if !slices.Equal(keys(t, cfg.Store), nil) {
 		t.Error("something is left")
 	}
+}
+
+// TestSpilledNested compares appends of nested values with and without runs.
+func TestSpilledNested(t *testing.T) {
+	def := weather(tabledef.UniqueReject,
+		arrow.Field{Name: "list", Type: arrow.ListOf(arrow.BinaryTypes.String), Nullable: true},
+		arrow.Field{Name: "struct", Type: arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+			arrow.Field{Name: "b", Type: arrow.ListOf(arrow.PrimitiveTypes.Int16), Nullable: true}), Nullable: true},
+		arrow.Field{Name: "map", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64), Nullable: true},
+		arrow.Field{Name: "decimal", Type: &arrow.Decimal128Type{Precision: 20, Scale: 3}, Nullable: true})
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 41))
+		rows := 1 + rng.IntN(3000)
+		var text strings.Builder
+		for i, at := range rng.Perm(rows) {
+			fmt.Fprintf(&text, `{"origin": "E%d", "hour": %d`, i%5, int64(at)*hour)
+			if rng.IntN(4) > 0 {
+				fmt.Fprintf(&text, `, "list": ["%d", null, "%s"]`, i, strings.Repeat("x", rng.IntN(20)))
+			}
+			if rng.IntN(4) > 0 {
+				fmt.Fprintf(&text, `, "struct": {"a": %d.5, "b": [%d, null]}`, i, i%100)
+			}
+			if rng.IntN(4) > 0 {
+				fmt.Fprintf(&text, `, "map": [{"key": "k%d", "value": %d}]`, i, i)
+			}
+			if rng.IntN(4) > 0 {
+				fmt.Fprintf(&text, `, "decimal": "%d.125"`, i)
+			}
+			text.WriteString("}\n")
+		}
+		batch := batchOfJSON(t, def.Schema(), text.String(), rows)
+		input := []arrow.RecordBatch{batch.NewSlice(0, int64(rows/3)), batch.NewSlice(int64(rows/3), int64(rows))}
+		cfg := start(t, def)
+		cfg.limits = limits{rows: 700, maxRows: 1000, bytes: 1 << 40, maxBytes: 1 << 40}
+		want, err := Run(context.Background(), cfg, &batches{def.Schema(), input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		small := spilling(t, start(t, def), 1+rng.Int64N(int64(rows)))
+		small.limits.rows, small.limits.maxRows, small.limits.bytes, small.limits.maxBytes = 700, 1000, 1<<40, 1<<40
+		got, err := Run(context.Background(), small, &batches{def.Schema(), input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameResult(t, def, want, got, cfg.Store, small.Store)
+	}
+}
+
+// batchOfJSON reads rows from JSON objects.
+func batchOfJSON(t *testing.T, schema *arrow.Schema, text string, rows int) arrow.RecordBatch {
+	t.Helper()
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	for range rows {
+		if err := decoder.Decode(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.NewRecordBatch()
 }
