@@ -64,13 +64,19 @@ func (d Dir) named() (*os.File, error) {
 	return f, nil
 }
 
-// file gives a full disk the error of the store.
-type file struct{ *os.File }
+// file gives a full disk the error of the store. It has no other methods of
+// os.File, which would go past that.
+type file struct{ f *os.File }
 
 func (f file) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
+	n, err := f.f.Write(p)
 	return n, explain(err)
 }
+
+// ReadAt returns io.EOF as it is, like os.File.
+func (f file) ReadAt(p []byte, at int64) (int, error) { return f.f.ReadAt(p, at) }
+
+func (f file) Close() error { return f.f.Close() }
 
 // explain marks the errors that say that a disk or a quota is full.
 func explain(err error) error {
