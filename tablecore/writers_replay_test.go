@@ -404,3 +404,27 @@ func TestRequestIDOfServer(t *testing.T) {
 		t.Errorf("the files are %v", dataFiles(t, store))
 	}
 }
+
+// TestCreateUnknown makes sure that a create whose outcome cannot be learned
+// names an id that stands in the table's first commit.
+func TestCreateUnknown(t *testing.T) {
+	commit := "_delta_log/00000000000000000000.json"
+	store := memstore.New()
+	unreadable := faultstore.Wrap(shared{store}, faultstore.Plan{Kind: faultstore.Error,
+		Match: func(op objstore.Op, key string) bool { return op == objstore.OpGet && key == commit }})
+	lost := faultstore.Wrap(unreadable, faultstore.Plan{Kind: faultstore.ErrorAfterEffect,
+		Match: func(op objstore.Op, key string) bool { return op == objstore.OpPutIfAbsent && key == commit }})
+	w := tabletest.Warehouse(t, lost, memory.DefaultAllocator)
+	_, err := w.CreateTable(t.Context(), weatherOptions())
+	var unknown *tableerr.CommitUnknown
+	if !errors.As(err, &unknown) || unknown.RequestID == "" {
+		t.Fatalf("got %v", err)
+	}
+	text, err := store.Get(t.Context(), "default/weather/"+commit)
+	if err != nil || !strings.Contains(string(text), `"contrailRequestId":"`+unknown.RequestID+`"`) {
+		t.Fatalf("the commit is %s, %v", text, err)
+	}
+	if d, err := anotherProcess(t, store).Describe(t.Context(), tablecore.At{}); err != nil || d.TableID != unknown.RequestID {
+		t.Errorf("described %+v, %v", d, err)
+	}
+}

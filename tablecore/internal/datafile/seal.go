@@ -3,6 +3,7 @@ package datafile
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 )
 
@@ -15,11 +16,11 @@ import (
 // parquet.thrift keeps for extensions and every reader skips (parquet-format,
 // BinaryProtocolExtensions.md). Its bytes are sealMark, which tells it from the
 // extensions of others, and the CRC-32C of the structure's bytes before the
-// field, little-endian.
+// field in eight hexadecimal digits: Polars refuses bytes here that are no text.
 const (
 	sealField       = 32767
 	sealMark        = "contrail crc-32c"
-	sealBytes       = len(sealMark) + crc32.Size
+	sealBytes       = len(sealMark) + 8
 	sealHeaderBytes = 4 // the field's type and number
 )
 
@@ -33,14 +34,16 @@ var (
 // byte.
 func sealed(b []byte, start int) []byte {
 	b = b[:len(b)-1] // the mark of the structure's end
-	sum := crc32.Checksum(b[start:], castagnoli)
+	sum := checksumText(b[start:])
 	b = append(b, thriftBinary)
 	b = binary.AppendVarint(b, sealField)
 	b = binary.AppendUvarint(b, uint64(sealBytes))
 	b = append(b, sealMark...)
-	b = binary.LittleEndian.AppendUint32(b, sum)
+	b = append(b, sum...)
 	return append(b, 0)
 }
+
+func checksumText(b []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli)) }
 
 // seal reads a field of the outermost structure if it is a seal. The structure
 // must begin with the reader's bytes. Extensions of others are passed over.
@@ -53,7 +56,7 @@ func (r *thriftReader) seal(id int, typ byte) bool {
 	if len(extension) != sealBytes || string(extension[:len(sealMark)]) != sealMark {
 		return true
 	}
-	if end < 0 || crc32.Checksum(r.b[:end], castagnoli) != binary.LittleEndian.Uint32(extension[len(sealMark):]) {
+	if end < 0 || checksumText(r.b[:end]) != string(extension[len(sealMark):]) {
 		r.fail(errSeal)
 	}
 	r.sealed = true

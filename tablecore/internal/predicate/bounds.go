@@ -2,6 +2,7 @@ package predicate
 
 import (
 	"bytes"
+	"math"
 	"sort"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
@@ -107,4 +108,25 @@ func (t *test) meetsBytes(lowest, highest any) bool {
 		}
 	}
 	return false
+}
+
+// Hull returns the least and the greatest stored value of an integer or time
+// column that can satisfy the filter; lo > hi says that none can. For other
+// columns it is every value.
+func (f *Filter) Hull(column string) (lo, hi int64) {
+	lo, hi = math.MinInt64, math.MaxInt64
+	if f == nil {
+		return lo, hi
+	}
+	for i := range f.tests {
+		t := &f.tests[i]
+		switch {
+		case t.column != column || t.order != orderInteger || t.op == opIsNotNull || t.op == opIsNull:
+		case len(t.ints) == 0:
+			return 1, 0
+		default:
+			lo, hi = max(lo, t.ints[0].lo), min(hi, t.ints[len(t.ints)-1].hi)
+		}
+	}
+	return lo, hi
 }

@@ -347,3 +347,31 @@ func FuzzFilter(f *testing.F) {
 		}
 	})
 }
+
+func TestHull(t *testing.T) {
+	two := func(a, b Condition) *Filter {
+		a.Column, b.Column = "c", "c"
+		f, err := ParseFilter([]Condition{a, b}, filterSchema(i64))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for _, c := range []struct {
+		f      *Filter
+		lo, hi int64
+	}{
+		{nil, math.MinInt64, math.MaxInt64},
+		{two(Condition{Op: ">", Value: raw("5")}, Condition{Op: "<=", Value: raw("9")}), 6, 9},
+		{two(Condition{Op: "in", Value: raw("[3,8,1]")}, Condition{Op: "is not null"}), 1, 8},
+		{two(Condition{Op: "in", Value: raw("[]")}, Condition{Op: "<", Value: raw("5")}), 1, 0},
+		{two(Condition{Op: "<", Value: raw("2")}, Condition{Op: ">", Value: raw("5")}), 6, 1},
+	} {
+		if lo, hi := c.f.Hull("c"); lo != c.lo || hi != c.hi {
+			t.Errorf("%s: %d … %d, want %d … %d", c.f, lo, hi, c.lo, c.hi)
+		}
+		if lo, hi := c.f.Hull("d"); lo != math.MinInt64 || hi != math.MaxInt64 {
+			t.Errorf("%s bounds another column: %d … %d", c.f, lo, hi)
+		}
+	}
+}

@@ -31,11 +31,11 @@ var (
 )
 
 const (
-	// maxDigits bounds a number's text, and farExponent where a number counts as
-	// beyond, or nearer to zero than, everything a column can hold: doubles end
-	// at 10^308 and begin at 10^-324, decimals have 76 digits.
+	// maxDigits bounds a number's text, and farExponent is from where on a number
+	// is beyond, or nearer to zero than, everything a column can hold: doubles
+	// end at 10^308 and begin at 10^-324, decimals have 76 digits.
 	maxDigits   = 1000
-	farExponent = 2000
+	farExponent = 400
 )
 
 // parseLiteral reads a JSON value as one of a column's declared type, which is
@@ -220,19 +220,40 @@ func parseNumber(text string) (*big.Rat, bool) {
 	if m[1] != "" {
 		digits.Neg(digits)
 	}
+	if digits.Sign() == 0 {
+		return new(big.Rat), true
+	}
 	exponent := int64(0)
 	if m[4] != "" {
-		var err error
-		if exponent, err = strconv.ParseInt(m[4], 10, 64); err != nil { // out of range: strconv names the nearest
-			exponent = max(-farExponent, min(farExponent, exponent))
-		}
+		// Out of range, strconv gives the nearest there is.
+		exponent, _ = strconv.ParseInt(m[4], 10, 64)
+		exponent = max(-1<<40, min(1<<40, exponent))
 	}
-	exponent = max(-farExponent, min(farExponent, exponent)) - int64(len(m[3]))
+	exponent -= int64(len(m[3]))
 	value := new(big.Rat).SetInt(digits)
-	if exponent >= 0 {
-		return value.Mul(value, new(big.Rat).SetInt(powerOfTen(exponent))), true
+	switch size := exponent + int64(len(strings.TrimLeft(m[2]+m[3], "0"))); {
+	case size > farExponent:
+		return far(digits.Sign(), farExponent), true
+	case size < -farExponent:
+		return far(digits.Sign(), -farExponent), true
+	case exponent > 0:
+		value.Mul(value, new(big.Rat).SetInt(powerOfTen(exponent)))
+	case exponent < 0:
+		value.Quo(value, new(big.Rat).SetInt(powerOfTen(-exponent)))
 	}
-	return value.Quo(value, new(big.Rat).SetInt(powerOfTen(-exponent))), true
+	return value, true
+}
+
+// far is ±10^exponent.
+func far(sign int, exponent int64) *big.Rat {
+	value := new(big.Rat).SetInt(powerOfTen(max(exponent, -exponent)))
+	if exponent < 0 {
+		value.Inv(value)
+	}
+	if sign < 0 {
+		value.Neg(value)
+	}
+	return value
 }
 
 func powerOfTen(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }

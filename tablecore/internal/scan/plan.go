@@ -81,7 +81,7 @@ func (j *judge) reason(f *snapshot.File) string {
 	case q.filter == nil || q.unpruned:
 		return ReasonKept
 	}
-	if j.file = f; !q.filter.MayMatch(j.bounds) {
+	if j.file = f; !q.hull.Meets(f.Min, f.Max) || !q.filter.MayMatch(j.bounds) {
 		return ReasonFilter
 	}
 	return ReasonKept
@@ -120,21 +120,21 @@ func (p *Plan) Rows() int64 {
 
 // SplitInfo describes one part of a scan.
 type SplitInfo struct {
-	Rows  int64 // exact; with a filter those it is applied to
-	Bytes int64 // of the data files, an estimate
+	Rows  int64 // exact; with a filter those it is applied to; −1 when it is not known without reading
+	Bytes int64 // of the data files, an estimate; −1 when unknown
 }
 
 // Splits divides the scan into at most max parts that are about equal by bytes.
 // Their order is the scan's order. It reads the entity directories of the
 // files. A scan with a limit, or with the newest rows first, has one part.
 func (p *Plan) Splits(ctx context.Context, max int) ([]SplitInfo, error) {
+	if !p.query.divisible() {
+		return []SplitInfo{{Rows: p.Rows(), Bytes: -1}}, nil
+	}
 	if err := p.load(ctx); err != nil {
 		return nil, err
 	}
 	count := min(max, p.units)
-	if !p.query.divisible() {
-		count = min(count, 1)
-	}
 	if count == 0 {
 		return []SplitInfo{{}}, nil
 	}

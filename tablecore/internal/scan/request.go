@@ -78,6 +78,7 @@ type query struct {
 	keys      []string            // of entities, ascending, if keyed
 	keyed     bool                // all identities are full
 	filter    *predicate.Filter   // nil = all rows
+	hull      predicate.Span      // no row outside passes the filter
 	limit     int64               // −1 = none
 	unordered bool
 	newest    bool
@@ -88,10 +89,7 @@ type query struct {
 
 // resolve checks a request against what the table is.
 func resolve(s *snapshot.Snapshot, r Request) (*query, error) {
-	if s.Def.IndexColumn == "" {
-		return nil, &tableerr.Unsupported{Feature: "plain Delta tables", Msg: "the table has no index column: this version scans only tables that Contrail made"}
-	}
-	q := &query{span: predicate.All, limit: -1, batchRows: DefaultBatchRows, split: Split{0, 1}, unpruned: r.Unpruned}
+	q := &query{span: predicate.All, hull: predicate.All, limit: -1, batchRows: DefaultBatchRows, split: Split{0, 1}, unpruned: r.Unpruned}
 	if err := q.setOrder(r); err != nil {
 		return nil, err
 	}
@@ -105,6 +103,12 @@ func resolve(s *snapshot.Snapshot, r Request) (*query, error) {
 		return q, nil // no rows, so no types to check values against
 	}
 	var err error
+	if s.Def.IndexColumn == "" {
+		if err = q.setPlain(s, r); err == nil {
+			q.filter, err = predicate.ParseFilter(r.Filter, s.Def.Stored)
+		}
+		return q, err
+	}
 	if q.span, err = predicate.ParseSpan(r.Start, r.End, s.IndexField().Type); err != nil {
 		return nil, err
 	}
@@ -114,8 +118,60 @@ func resolve(s *snapshot.Snapshot, r Request) (*query, error) {
 		}
 		q.keys, q.keyed = q.entities.Keys()
 	}
-	q.filter, err = predicate.ParseFilter(r.Filter, s.Def.Stored)
-	return q, err
+	if q.filter, err = predicate.ParseFilter(r.Filter, s.Def.Stored); err != nil {
+		return nil, err
+	}
+	if !q.unpruned {
+		q.hull = hullOf(s, q.filter)
+	}
+	return q, nil
+}
+
+// hullOf bounds the index of the rows that can pass a filter, so that files are
+// ruled out without a look at their statistics.
+func hullOf(s *snapshot.Snapshot, f *predicate.Filter) predicate.Span {
+	index := s.IndexField().Type
+	if f == nil || index.ID() == arrow.UINT64 {
+		return predicate.All
+	}
+	ticks := int64(1)
+	if stored, ok := tabledef.StorageType(index).(*arrow.TimestampType); ok {
+		ticks = int64(index.(*arrow.TimestampType).Unit.Multiplier() / stored.Unit.Multiplier())
+	}
+	lo, hi := f.Hull(s.Def.IndexColumn)
+	if lo > hi {
+		return predicate.Span{Empty: true}
+	}
+	// Rounding towards zero may only widen: a bound between two ticks moves by
+	// less than one.
+	lo, hi = lo/ticks-1, hi/ticks+1
+	if ticks == 1 {
+		lo, hi = lo+1, hi-1
+	}
+	return predicate.Span{First: uint64(lo) ^ 1<<63, Last: uint64(hi) ^ 1<<63}
+}
+
+// setPlain fits the query to a plain Delta table, which has neither index nor
+// entities and is read in stored order.
+func (q *query) setPlain(s *snapshot.Snapshot, r Request) error {
+	field := ""
+	switch {
+	case len(s.State.Metadata().PartitionColumns) > 0:
+		return &tableerr.Unsupported{Feature: "partitionColumns", Msg: "the table is a plain Delta table with partition columns, whose values its data files do not hold"}
+	case !r.AllEntities:
+		field = "entities"
+	case r.Start != nil:
+		field = "start"
+	case r.End != nil:
+		field = "end"
+	case r.NewestFirst:
+		field = "newest_first"
+	}
+	if field != "" {
+		return tableerr.InvalidField(field, "the table is a plain Delta table without an index column, so a scan of it takes no %s", field)
+	}
+	q.unordered = true
+	return nil
 }
 
 func (q *query) setOrder(r Request) error {

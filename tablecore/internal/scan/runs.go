@@ -28,8 +28,9 @@ func (p *Plan) loadRuns(ctx context.Context) error {
 
 func (p *Plan) fileRuns(ctx context.Context, f *snapshot.File) ([]derived.Run, error) {
 	q := p.query
-	if q.unordered && q.entities == nil && q.span.Covers(f.Min, f.Max) && f.Rows >= 0 {
-		return wholeFile(f.Rows), nil
+	if q.unordered && q.entities == nil && q.span.Covers(f.Min, f.Max) {
+		rows, err := p.rowsOf(ctx, f)
+		return wholeFile(rows), err
 	}
 	index, err := p.data.Index(ctx, p.snap, f)
 	if err != nil {
@@ -44,6 +45,20 @@ func (p *Plan) fileRuns(ctx context.Context, f *snapshot.File) ([]derived.Run, e
 		return runs, nil
 	}
 	return p.refine(ctx, f, runs)
+}
+
+// rowsOf is the number of rows of a file, from its footer where the log does not
+// say.
+func (p *Plan) rowsOf(ctx context.Context, f *snapshot.File) (int64, error) {
+	if f.Rows >= 0 {
+		return f.Rows, nil
+	}
+	groups, err := p.data.RowGroups(ctx, p.snap, f)
+	rows := int64(0)
+	for _, g := range groups {
+		rows += g.Rows
+	}
+	return rows, err
 }
 
 // wholeFile cuts a file of so many rows into pieces.
