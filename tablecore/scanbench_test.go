@@ -87,9 +87,11 @@ func BenchmarkScan(b *testing.B) {
 		} {
 			b.Run(shape.name+"/"+name, func(b *testing.B) {
 				rows := int64(0)
+				resetPeak(b)
 				for b.Loop() {
 					rows += drain(b, table, o)
 				}
+				reportPeak(b)
 				b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
 			})
 		}
@@ -106,11 +108,13 @@ func BenchmarkPlan(b *testing.B) {
 		"entity": {Entities: []tablecore.EntityFilter{{"a": json.RawMessage(`"e"`), "b": json.RawMessage("0")}}, Start: json.RawMessage("5000"), End: json.RawMessage("5001")},
 	} {
 		b.Run("files=10000/"+name, func(b *testing.B) {
+			resetPeak(b)
 			for b.Loop() {
 				if _, err := table.PlanScan(b.Context(), o); err != nil {
 					b.Fatal(err)
 				}
 			}
+			reportPeak(b)
 		})
 	}
 }

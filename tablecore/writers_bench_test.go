@@ -34,7 +34,9 @@ func BenchmarkAppend(b *testing.B) {
 		for _, clients := range []int{1, 16} {
 			for _, ids := range []bool{false, true} {
 				b.Run(fmt.Sprintf("history=%d/clients=%d/request_id=%v", history, clients, ids), func(b *testing.B) {
+					resetPeak(b)
 					a.run(b, clients, b.N, ids)
+					reportPeak(b)
 					b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
 				})
 			}
