@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -162,8 +163,26 @@ func (t *Table) prepareOn(s *snapshot.Snapshot, schema *arrow.Schema, o AppendOp
 // whose request id the table knows is read to its end and answered with the
 // first one's report.
 func (t *Table) Append(ctx context.Context, rows RowReader, o AppendOptions) (*AppendReport, error) {
-	report, err := t.append(ctx, rows, o)
-	return report, t.wrap(storeError(err))
+	stream := &stream{RowReader: rows}
+	report, err := t.append(ctx, stream, o)
+	if !stream.failed {
+		err = storeError(err)
+	}
+	return report, t.wrap(err)
+}
+
+// stream notes whether the caller's rows failed, so that their error is not
+// taken for one of the store.
+type stream struct {
+	RowReader
+	failed bool
+}
+
+// Next implements RowReader.
+func (s *stream) Next(ctx context.Context) (arrow.RecordBatch, error) {
+	batch, err := s.RowReader.Next(ctx)
+	s.failed = s.failed || err != nil && !errors.Is(err, io.EOF)
+	return batch, err
 }
 
 func (t *Table) append(ctx context.Context, rows RowReader, o AppendOptions) (*AppendReport, error) {

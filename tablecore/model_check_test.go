@@ -81,7 +81,7 @@ func (c *checker) note(r *record) {
 		}
 		l.dropped = r
 	case s.kind == stepAppend:
-		if r.RowCount == 0 {
+		if r.RowCount == 0 || r.Replayed {
 			return // commits nothing
 		}
 		if other := l.appends[r.Version]; other != nil {
@@ -117,7 +117,7 @@ func (c *checker) replay(l *life) {
 func (c *checker) appendOf(r *record) tabletest.ModelAppend {
 	s := &c.script[r.Step]
 	schema, rows := s.stream()
-	return tabletest.ModelAppend{Schema: schema, Rows: rows, Expected: r.Expected, BadSettings: s.bad, Broken: s.broken}
+	return tabletest.ModelAppend{Schema: schema, Rows: rows, Expected: r.Expected, RequestID: s.options.RequestID, BadSettings: s.bad, Broken: s.broken}
 }
 
 // window returns the versions that may have been current while r ran: from the
@@ -245,7 +245,7 @@ func (c *checker) checkList(r *record) {
 
 func (c *checker) checkAppend(r *record, l *life) {
 	a := c.appendOf(r)
-	if r.Token == "" && !r.Broken && r.RowCount > 0 {
+	if r.Token == "" && !r.Broken && !r.Replayed && r.RowCount > 0 {
 		lo, _ := l.window(r)
 		if r.Version <= lo || r.Starting >= r.Version || r.Starting < 0 || int(r.RowCount) != len(a.Rows) {
 			c.report(r, "%d rows committed as version %d, which started at %d, after version %d", r.RowCount, r.Version, r.Starting, lo)
@@ -256,11 +256,14 @@ func (c *checker) checkAppend(r *record, l *life) {
 		return
 	}
 	got := tabletest.Verdict{Token: r.Token, Broken: r.Broken, Detail: r.Detail}
+	if r.Replayed {
+		got.Replays = r.Version
+	}
 	lo, hi := l.window(r)
 	var wants []string
 	for v := lo; v <= hi; v++ {
 		want := l.model.Judge(a, v)
-		if want == got && (got.Token != "" || got.Broken || r.Version == v) {
+		if want == got && (got.Token != "" || got.Broken || r.Replayed || r.Version == v) {
 			return
 		}
 		wants = append(wants, want.String())
@@ -304,12 +307,33 @@ func (c *checker) checkScan(r *record, l *life, s *step) {
 	for _, row := range l.model.Scan(s.query, version) {
 		want = append(want, row.String())
 	}
-	if !slices.Equal(r.Rows, want) {
+	if s.limit != nil && !s.any {
+		want = want[:min(len(want), int(*s.limit))]
+	}
+	if !slices.Equal(r.Rows, want) && !(s.any && sameRows(r.Rows, want, s.limit)) {
 		c.report(r, "version %d of %s holds\n  %s\nthe scan gave\n  %s", version, l.table.name, strings.Join(want, "\n  "), strings.Join(r.Rows, "\n  "))
 	}
-	if r.RowCount >= 0 && r.RowCount != int64(len(want)) {
+	if r.RowCount >= 0 && r.RowCount != int64(len(r.Rows)) {
 		c.report(r, "the plan promised %d rows, there are %d", r.RowCount, len(want))
 	}
+}
+
+// sameRows says whether an unordered scan gave the rows that are wanted, or as
+// many of them as its limit allows.
+func sameRows(got, want []string, limit *int64) bool {
+	if limit != nil && int(*limit) < len(want) && len(got) != int(*limit) || limit == nil && len(got) != len(want) {
+		return false
+	}
+	left := map[string]int{}
+	for _, row := range want {
+		left[row]++
+	}
+	for _, row := range got {
+		if left[row]--; left[row] < 0 {
+			return false
+		}
+	}
+	return limit == nil || len(got) == min(len(want), int(*limit))
 }
 
 // invalidScan says whether the scan asks for columns that the version lacks, or

@@ -135,6 +135,8 @@ type step struct {
 	back     *int64
 	query    tabletest.ModelScan
 	backward bool // the range ends before it begins
+	limit    *int64
+	any      bool // unordered
 	batch    int
 	splits   int
 	profile  string
@@ -162,7 +164,7 @@ func (s step) String() string {
 			on   bool
 			text string
 		}{{s.form != "", s.form}, {s.bad, "bad setting"}, {s.broken, "broken stream"}, {s.pinned, "pinned"},
-			{s.options.Compression != "", s.options.Compression}, {s.options.MaxRowsPerRowGroup != nil, "row groups of 2"}} {
+			{s.options.Compression != "", s.options.Compression}, {s.options.RequestID != "", "request id " + s.options.RequestID}, {s.options.MaxRowsPerRowGroup != nil, "row groups of 2"}} {
 			if word.on {
 				fmt.Fprintf(&b, ", %s", word.text)
 			}
@@ -172,8 +174,11 @@ func (s step) String() string {
 		fmt.Fprintf(&b, ", expected version newest%+d", *s.expected)
 	}
 	if s.kind == stepScan {
-		fmt.Fprintf(&b, " columns %q entities %v range [%v, %v] backward %t batch %d splits %d profile %q",
-			s.query.Columns, s.query.Entities, s.query.First, s.query.Last, s.backward, s.batch, s.splits, s.profile)
+		fmt.Fprintf(&b, " columns %q entities %v range [%v, %v] filter %v newest first %t unordered %t batch %d splits %d profile %q",
+			s.query.Columns, s.query.Entities, s.query.First, s.query.Last, s.query.Filter, s.query.NewestFirst, s.any, s.batch, s.splits, s.profile)
+		if s.limit != nil {
+			fmt.Fprintf(&b, " limit %d", *s.limit)
+		}
 		if s.back != nil {
 			fmt.Fprintf(&b, " version newest%+d", -*s.back)
 		}
@@ -194,6 +199,7 @@ func newScript(seed uint64, n, workers int) []step {
 		case k < 48:
 			s.kind = stepAppend
 			s.fillAppend(r, int64(len(script)))
+			s.fillRequest(r, script)
 		case k < 82:
 			s.kind = stepScan
 			s.fillScan(r)
@@ -264,6 +270,30 @@ func (s *step) fillAppend(r *rand.Rand, number int64) {
 	}
 }
 
+// fillRequest gives some appends a request id, and makes some a repetition of
+// one before, or of its id with other rows.
+func (s *step) fillRequest(r *rand.Rand, script []step) {
+	switch r.IntN(8) {
+	case 0:
+		s.options.RequestID = fmt.Sprint("request ", len(script))
+	case 1:
+		var before []step
+		for _, other := range script {
+			if other.table == s.table && other.options.RequestID != "" {
+				before = append(before, other)
+			}
+		}
+		if len(before) == 0 {
+			return
+		}
+		first := before[r.IntN(len(before))]
+		s.options.RequestID = first.options.RequestID
+		if r.IntN(4) > 0 {
+			s.rows = first.rows
+		}
+	}
+}
+
 // row makes a row in the order of the table's schema, in which the index column
 // and the entity columns may stand anywhere.
 func (s *step) row(r *rand.Rand, interval int64, entity int) tabletest.Row {
@@ -314,9 +344,51 @@ func (s *step) fillScan(r *rand.Rand) {
 		s.query.Last = s.bound(r)
 	}
 	s.backward = s.query.First != nil && s.query.Last != nil && s.query.First.Cmp(s.query.Last) > 0
+	if r.IntN(3) == 0 {
+		s.query.Filter = append(s.query.Filter, s.condition(r))
+		if r.IntN(3) == 0 {
+			s.query.Filter = append(s.query.Filter, s.condition(r))
+		}
+	}
+	if r.IntN(4) == 0 {
+		limit := []int64{0, 1, 2, 7, 1000}[r.IntN(5)]
+		s.limit = &limit
+	}
+	order := r.IntN(5)
+	s.query.NewestFirst, s.any = order == 0, order == 1
 	s.batch = []int{0, 0, 1, 3, 100}[r.IntN(5)]
 	s.splits = []int{1, 1, 1, 2, 5}[r.IntN(5)]
 	s.profile = []string{"", "compat", "exact"}[r.IntN(3)]
+}
+
+// condition is one on a column that every form of the table has, with values
+// that rows have.
+func (s *step) condition(r *rand.Rand) tabletest.ModelCondition {
+	fields := s.table.schema.NumFields()
+	if s.table.adopts {
+		fields-- // the last column may be missing, or of another type
+	}
+	at := r.IntN(fields)
+	c := tabletest.ModelCondition{Column: s.table.schema.Field(at).Name,
+		Op: []string{"=", "!=", "<", "<=", ">", ">=", "in", "is null", "is not null"}[r.IntN(9)]}
+	count := 1
+	switch c.Op {
+	case "in":
+		count = r.IntN(4)
+	case "is null", "is not null":
+		return c
+	}
+	for len(c.Values) < count {
+		v := s.row(r, int64(r.IntN(1200))-40, r.IntN(12))[at]
+		if f, ok := v.(float64); v == nil || ok && math.IsInf(f, 0) {
+			v = 0.0 // the only column with nulls or floats here is one of floats
+			if s.table.schema.Field(at).Type.ID() != arrow.FLOAT64 {
+				v = int64(0)
+			}
+		}
+		c.Values = append(c.Values, v)
+	}
+	return c
 }
 
 // bound is an index value at, or one tick beside, one that rows have.

@@ -97,7 +97,7 @@ func runModel(script []step) error {
 // TestModelNotices makes sure that the reference finds a wrong answer in every
 // kind of record.
 func TestModelNotices(t *testing.T) {
-	script := newScript(4, modelSteps, 1)
+	script := newScript(4, 3*modelSteps, 1)
 	run := &modelRun{store: memstore.New(), mem: memory.DefaultAllocator, clock: tabletest.NewClock()}
 	records, err := run.run(t.Context(), script, func(int) bool { return true })
 	if err != nil {
@@ -114,6 +114,7 @@ func TestModelNotices(t *testing.T) {
 		"no refusal": func(r *record) bool {
 			return spoilIf(r.Token == "DUPLICATE_INTERVAL", func() { *r = record{Step: r.Step, Start: r.Start, End: r.End, ID: r.ID, Version: 1, RowCount: 1} })
 		},
+		"another replay":    func(r *record) bool { return spoilIf(r.Replayed, func() { r.Version++ }) },
 		"a missing entity":  func(r *record) bool { return spoilIf(r.Summary.Entities > 1, func() { r.Summary.Entities-- }) },
 		"a missing table":   func(r *record) bool { return spoilIf(len(r.Tables) > 1, func() { r.Tables = r.Tables[1:] }) },
 		"a table not found": func(r *record) bool { return spoilIf(len(r.Rows) > 0, func() { r.Token = "TABLE_NOT_FOUND" }) },

@@ -288,8 +288,8 @@ func TestStreamFails(t *testing.T) {
 	broken := errors.New("the client went away")
 	r := tabletest.NewReader(weather, b)
 	r.Err = broken
-	if _, err := f.table.Append(t.Context(), r, tablecore.AppendOptions{}); !errors.Is(err, broken) {
-		t.Fatalf("got %v", err)
+	if _, err := f.table.Append(t.Context(), r, tablecore.AppendOptions{}); !errors.Is(err, broken) || tableerr.TokenOf(err) != "" {
+		t.Fatalf("got %v (%T)", err, err)
 	}
 	if rows, _ := f.scan(tablecore.ScanOptions{}); len(rows) != 0 {
 		t.Fatalf("rows %q", rows)

@@ -36,6 +36,13 @@ type Model struct {
 	adopted int64 // the version from which on there is a schema
 	version int64
 	rows    []modelRow
+	known   map[string]modelRequest // by request id
+}
+
+// modelRequest is what is remembered of an append with a request id.
+type modelRequest struct {
+	version int64
+	rows    string
 }
 
 // modelRow is a committed row, its values in the order of the schema.
@@ -73,18 +80,13 @@ func (m *Model) declared(s *arrow.Schema) *arrow.Schema {
 
 func (m *Model) isKey(name string) bool { return name == m.Index || slices.Contains(m.Entities, name) }
 
-// Fork returns a model that shares m's past and goes on by itself.
-func (m *Model) Fork() *Model {
-	c := *m
-	c.rows = slices.Clip(c.rows)
-	return &c
-}
-
 // ModelAppend is an append as a caller sends it.
 type ModelAppend struct {
 	Schema   *arrow.Schema // of the stream
 	Rows     []Row
 	Expected *int64
+	// RequestID, when not empty, is remembered with the rows.
+	RequestID string
 	// BadSettings says that a setting is invalid.
 	BadSettings bool
 	// Broken says that the stream ends with an error.
@@ -96,6 +98,9 @@ type Verdict struct {
 	Token tableerr.Token
 	// Broken says that the stream's own error comes back.
 	Broken bool
+	// Replays is the version of the append that this one repeats; 0 for a new
+	// one.
+	Replays int64
 	// Detail is the text of what the error's fields say, as DetailOf gives it
 	// for a real one.
 	Detail string
@@ -105,6 +110,8 @@ func (v Verdict) String() string {
 	switch {
 	case v.Broken:
 		return "the stream's error"
+	case v.Replays > 0:
+		return fmt.Sprintf("the report of version %d", v.Replays)
 	case v.Token == "":
 		return "success"
 	}
@@ -153,6 +160,9 @@ func (m *Model) Judge(a ModelAppend, version int64) Verdict {
 	if a.BadSettings {
 		return Verdict{Token: tableerr.TokenInvalid}
 	}
+	if first, ok := m.known[a.RequestID]; ok && first.version <= version {
+		return m.judgeRepetition(a, first)
+	}
 	if a.Expected != nil && *a.Expected != version {
 		return Verdict{Token: tableerr.TokenVersionConflict, Detail: fmt.Sprintf("expected %d found %d", *a.Expected, version)}
 	}
@@ -177,6 +187,33 @@ func (m *Model) Judge(a ModelAppend, version int64) Verdict {
 		return v
 	}
 	return m.judgeOverlap(rows, schema, version)
+}
+
+// judgeRepetition compares an append with the first one of its request id: its
+// columns, and its rows in the order of their arrival.
+func (m *Model) judgeRepetition(a ModelAppend, first modelRequest) Verdict {
+	reused := Verdict{Token: tableerr.TokenRequestIDReused}
+	switch {
+	case m.judgeSchema(a.Schema, m.schema).Token != "", m.judgeNulls(a, m.schema).Token != "":
+		return reused // columns or rows that the table would not take
+	case a.Broken:
+		return Verdict{Broken: true}
+	case m.rowsText(a) != first.rows:
+		return reused
+	}
+	return Verdict{Replays: first.version}
+}
+
+// rowsText renders the rows of a stream with the table's columns.
+func (m *Model) rowsText(a ModelAppend) string {
+	var b strings.Builder
+	for _, row := range a.Rows {
+		for _, f := range m.schema.Fields() {
+			b.WriteString(cellText(row[a.Schema.FieldIndices(f.Name)[0]]) + ",")
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 func mismatch(column string) Verdict {
@@ -377,6 +414,12 @@ func (m *Model) Commit(a ModelAppend) {
 	if m.schema == nil {
 		m.schema, m.adopted = m.declared(a.Schema), m.version
 	}
+	if a.RequestID != "" {
+		if m.known == nil {
+			m.known = map[string]modelRequest{}
+		}
+		m.known[a.RequestID] = modelRequest{m.version, m.rowsText(a)}
+	}
 	for _, row := range m.toRows(a, m.schema) {
 		row.version = m.version
 		m.rows = append(m.rows, row)
@@ -387,86 +430,4 @@ func (m *Model) Commit(a ModelAppend) {
 func (m *Model) at(version int64) []modelRow {
 	n, _ := slices.BinarySearchFunc(m.rows, version+1, func(r modelRow, v int64) int { return cmp.Compare(r.version, v) })
 	return m.rows[:n]
-}
-
-// ModelScan is a scan as a caller asks for it.
-type ModelScan struct {
-	Columns  []string         // nil = all
-	Entities []map[string]any // nil = all; full or partial identities
-	// First and Last bound the index, both included; nil is open.
-	First, Last *big.Int
-}
-
-// Scan returns the rows of a scan at a version, in the order of a sorted scan:
-// by entity and index, equal ones in the order of their commits and, inside
-// one, of their arrival.
-func (m *Model) Scan(q ModelScan, version int64) []Row {
-	schema := m.Schema(version)
-	if schema == nil {
-		return nil
-	}
-	columns := q.Columns
-	if columns == nil {
-		for _, f := range schema.Fields() {
-			columns = append(columns, f.Name)
-		}
-	}
-	var out []Row
-	for _, row := range m.sorted(m.at(version), schema) {
-		index := m.indexOf(row, schema)
-		if q.First != nil && index.Cmp(q.First) < 0 || q.Last != nil && index.Cmp(q.Last) > 0 || !m.wanted(q, row, schema) {
-			continue
-		}
-		var cells Row
-		for _, name := range columns {
-			cells = append(cells, row.Row[schema.FieldIndices(name)[0]])
-		}
-		out = append(out, cells)
-	}
-	return out
-}
-
-// wanted says whether a row's entity agrees with one of those asked for.
-func (m *Model) wanted(q ModelScan, row modelRow, schema *arrow.Schema) bool {
-	if q.Entities == nil {
-		return true
-	}
-	return slices.ContainsFunc(q.Entities, func(id map[string]any) bool {
-		for name, value := range id {
-			if row.Row[schema.FieldIndices(name)[0]] != value {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// ModelSummary is what describing a table tells of its rows.
-type ModelSummary struct {
-	Version, Rows, Entities int64
-	IndexMin, IndexMax      string // decimal, "" without rows
-}
-
-// Summary describes a version.
-func (m *Model) Summary(version int64) ModelSummary {
-	s := ModelSummary{Version: version}
-	rows := m.at(version)
-	if s.Rows = int64(len(rows)); s.Rows == 0 {
-		return s
-	}
-	schema := m.Schema(version)
-	entities := map[string]bool{}
-	var lowest, highest *big.Int
-	for _, row := range rows {
-		entities[m.entityText(schema, row.Row)] = true
-		index := m.indexOf(row, schema)
-		if lowest == nil || index.Cmp(lowest) < 0 {
-			lowest = index
-		}
-		if highest == nil || index.Cmp(highest) > 0 {
-			highest = index
-		}
-	}
-	s.Entities, s.IndexMin, s.IndexMax = int64(len(entities)), lowest.String(), highest.String()
-	return s
 }
