@@ -54,8 +54,8 @@ walk: ## the table engine with a fault at each store operation in turn; part of 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	$(PYTHON) .ci/fuzz.py $(FUZZTIME)
 
-python: build $(READY) ## the real clients against a real server
-	$(PY) -m pytest integration/tests
+python: build $(READY) ## the real clients against a real server, in another time zone
+	TZ=Asia/Kolkata $(PY) -m pytest integration/tests
 
 bench: build $(READY) ## 10 M ticks beside DuckDB and deltalake, into integration/BENCHMARKS.md; QUICK=1 for 1 M, printed only
 	$(PY) integration/bench/bench.py

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import struct
 import subprocess
 import sys
 import threading
@@ -208,6 +209,22 @@ def test_buffers_that_claim_more_than_there_is(server, client, table, change, co
         assert token in ("INVALID", "MESSAGE_TOO_LARGE"), (token, message)
         assert results == []
     assert server.peak_mb() < before + 512
+
+
+@pytest.mark.parametrize(
+    "length, buffer, offset", [(20, 0, 1 << 20), (20, 0, -1), (20, 7, 0), (1 << 30, 0, 0), (-1, 0, 0)]
+)
+def test_text_views_that_lead_outside(server, client, table, length, buffer, offset):
+    """Any text type may be sent for a string column, views among them, and their places are the sender's word."""
+    rows = ROWS.set_column(0, "site", pa.array(["x" * 20] * 6).cast(pa.string_view())).combine_chunks().to_batches()[0]
+    header, body = raw.batch(rows)
+    honest = struct.pack("<i4sii", 20, b"xxxx", 0, 0)
+    assert body.count(honest) == 1
+    lying = body.replace(honest, struct.pack("<i4sii", length, b"xxxx", buffer, offset))
+    with untouched(server), raw.Put(server.uri) as connection:
+        opening = raw.schema(rows.schema, {"op": "append", "table": table})
+        token, message, _ = connection.outcome([opening, raw.message(header, lying)])
+        assert token == "INVALID", (token, message)
 
 
 def test_a_sound_compressed_stream(server, client, table):

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var cause = errors.New("cause")
+var errCause = errors.New("cause")
 
 // every holds one value of each error type, with its token and fields as JSON.
 var every = []struct {
@@ -37,14 +37,14 @@ var every = []struct {
 	{&RequestIDReused{RequestID: "r", Version: 3}, TokenRequestIDReused, `request_id="r" version=3`},
 	{&FormatUnreadable{TableFormat: "9", SupportedFormat: "0.3.0"}, TokenFormatUnreadable, `table_format="9" supported_format="0.3.0"`},
 	{&FormatUnwritable{TableFormat: "9", SupportedFormat: "0.3.0"}, TokenFormatUnwritable, `table_format="9" supported_format="0.3.0"`},
-	{&CommitUnknown{RequestID: "r", Cause: cause}, TokenCommitUnknown, `request_id="r"`},
+	{&CommitUnknown{RequestID: "r", Cause: errCause}, TokenCommitUnknown, `request_id="r"`},
 	{&Unsupported{Feature: "f"}, TokenUnsupported, `feature="f"`},
 	{&Unsupported{Path: "p"}, TokenUnsupported, `path="p"`},
-	{&FileMissing{Path: "p", Version: 1, Cause: cause}, TokenFileMissing, `path="p" version=1`},
+	{&FileMissing{Path: "p", Version: 1, Cause: errCause}, TokenFileMissing, `path="p" version=1`},
 	{&NoGranularity{}, TokenNoGranularity, ``},
-	{&StorageFull{Cause: cause}, TokenStorageFull, ``},
-	{&StoreUnavailable{Cause: cause}, TokenStoreUnavailable, ``},
-	{&Corrupt{Path: "p", Cause: cause}, TokenCorrupt, `path="p"`},
+	{&StorageFull{Cause: errCause}, TokenStorageFull, ``},
+	{&StoreUnavailable{Cause: errCause}, TokenStoreUnavailable, ``},
+	{&Corrupt{Path: "p", Cause: errCause}, TokenCorrupt, `path="p"`},
 	{&MessageTooLarge{LimitBytes: 5}, TokenMessageTooLarge, `limit_bytes=5`},
 	{&MessageTooLarge{LimitBytes: 5, Bytes: 6}, TokenMessageTooLarge, `limit_bytes=5 bytes=6`},
 	{&TooManyStreams{Limit: 5}, TokenTooManyStreams, `limit=5`},
@@ -84,17 +84,17 @@ func TestEveryError(t *testing.T) {
 		if c.err.Fields()[0].Value != "default.x" {
 			t.Errorf("%s changed its table", name)
 		}
-		if u, ok := c.err.(interface{ Unwrap() error }); ok && u.Unwrap() != nil && !errors.Is(c.err, cause) {
+		if u, ok := c.err.(interface{ Unwrap() error }); ok && u.Unwrap() != nil && !errors.Is(c.err, errCause) {
 			t.Errorf("%s hides its cause", name)
 		}
 	}
 }
 
 func TestPlainErrors(t *testing.T) {
-	if TokenOf(nil) != "" || TokenOf(cause) != "" {
+	if TokenOf(nil) != "" || TokenOf(errCause) != "" {
 		t.Error("a plain error has a token")
 	}
-	if WithTable(nil, "x") != nil || WithTable(cause, "x") != cause {
+	if WithTable(nil, "x") != nil || WithTable(errCause, "x") != errCause {
 		t.Error("WithTable changes plain errors")
 	}
 }
