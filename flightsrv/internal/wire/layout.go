@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -29,6 +30,10 @@ type layouts struct {
 	batch        layout
 	dictionaries map[int64]layout
 }
+
+// errUnread says that a stream holds a type whose batches are not read. No
+// table stores such a type, so the schema is refused before they would be.
+var errUnread = errors.New("is not read from streams")
 
 // layoutsOf returns the layouts of a schema, whose verified message tells the
 // ids of its dictionaries.
@@ -118,7 +123,7 @@ func (l *layout) add(t arrow.DataType) error {
 		l.buffers += 2
 		l.views++
 	case arrow.UnionType, *arrow.RunEndEncodedType:
-		return fmt.Errorf("type %s is not read from streams", t)
+		return fmt.Errorf("type %s %w", t, errUnread)
 	default: // fixed width, dictionary indices, lists, maps
 		l.buffers += 2
 	}

@@ -61,6 +61,7 @@ type Put struct {
 	queue  *messageQueue
 	reader *ipc.Reader
 	layout layouts
+	unread error // why batches of the schema cannot be read
 
 	ending       Ending
 	marker       *int64 // rows of the marker, while it is the last message
@@ -139,8 +140,9 @@ func (p *Put) Schema(ctx context.Context) (*arrow.Schema, error) {
 	if err != nil {
 		return nil, p.fail(p.malformed(err))
 	}
-	if p.layout, err = layoutsOf(p.reader.Schema(), m.DataHeader); err != nil {
-		return nil, p.fail(p.malformed(err))
+	p.layout, p.unread = layoutsOf(p.reader.Schema(), m.DataHeader)
+	if p.unread != nil && !errors.Is(p.unread, errUnread) {
+		return nil, p.fail(p.malformed(p.unread))
 	}
 	return p.reader.Schema(), nil
 }
@@ -321,6 +323,9 @@ func (p *Put) hold(m *flight.FlightData) error {
 // addDictionary hands a dictionary to the reader, within the bound on all that
 // are in force.
 func (p *Put) addDictionary(h header, m *flight.FlightData) error {
+	if p.unread != nil {
+		return p.malformed(p.unread)
+	}
 	layout, known := p.layout.dictionaries[h.dictionary]
 	if !known {
 		return p.malformed(fmt.Errorf("the schema has no dictionary %d", h.dictionary))
@@ -352,6 +357,9 @@ func (p *Put) decode(h header, m *flight.FlightData) (batch arrow.RecordBatch, e
 			batch, err = nil, p.malformed(panicError(r))
 		}
 	}()
+	if p.unread != nil {
+		return nil, p.malformed(p.unread)
+	}
 	if err := h.fits(p.layout.batch); err != nil {
 		return nil, p.malformed(err)
 	}

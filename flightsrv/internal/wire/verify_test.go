@@ -284,10 +284,19 @@ func TestLayouts(t *testing.T) {
 		"dictionary": &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int8)},
 	} {
 		odd := arrow.NewSchema([]arrow.Field{{Name: "x", Type: typ}}, nil)
-		m := client(t, odd, nil)
-		if _, err := read(&stream{messages: m}, Ending{}, testOptions()); token(err) != tableerr.TokenInvalid {
+		if _, err := layoutsOf(odd, client(t, odd, nil)[0].DataHeader); !errors.Is(err, errUnread) {
 			t.Errorf("%s gives %v", name, err)
 		}
+	}
+	// Such a schema is handed out, so that the table can refuse it; rows are not.
+	runs := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int8)}}, nil)
+	column := array.MakeArrayOfNull(memory.DefaultAllocator, runs.Field(0).Type, 1)
+	defer column.Release()
+	batch := array.NewRecordBatch(runs, []arrow.Array{column}, 1)
+	defer batch.Release()
+	_, err = read(&stream{messages: client(t, runs, []arrow.RecordBatch{batch}), err: io.EOF}, Ending{}, testOptions())
+	if token(err) != tableerr.TokenInvalid || !strings.Contains(err.Error(), errUnread.Error()) {
+		t.Errorf("rows of run ends give %v", err)
 	}
 	if _, err := layoutsOf(weather, head); err == nil {
 		t.Error("the message of another schema is taken")
