@@ -87,7 +87,11 @@ func (w *Warehouse) checkNameFree(ctx context.Context, name tabledef.Name) error
 		return strings.EqualFold(n.String(), name.String())
 	}
 	if i := slices.IndexFunc(names, same); i >= 0 {
-		return &tableerr.TableExists{About: tableerr.About{Table: names[i].String()}}
+		taken := &tableerr.TableExists{}
+		if names[i] != name {
+			taken.Other = names[i].String()
+		}
+		return taken
 	}
 	return nil
 }

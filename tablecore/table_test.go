@@ -366,7 +366,9 @@ func TestCreateRefusals(t *testing.T) {
 	for _, name := range []tabledef.Name{{Namespace: "default", Table: "Weather"}, {Namespace: "Default", Table: "other"}} {
 		o := weatherOptions()
 		o.Name = name
-		if _, err := f.house.CreateTable(t.Context(), o); tableerr.TokenOf(err) != tableerr.TokenTableExists {
+		_, err := f.house.CreateTable(t.Context(), o)
+		var taken *tableerr.TableExists
+		if !errors.As(err, &taken) || taken.Table != name.String() || !strings.Contains(err.Error(), "default.weather exists") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -43,7 +43,10 @@ func (e *TableNotFound) Fields() []Field { return e.fields() }
 
 // TableExists reports a name that is taken, also by a name that differs only
 // in case.
-type TableExists struct{ About }
+type TableExists struct {
+	About
+	Other string // the table with the name that differs only in case; "" = the same name
+}
 
 func (e *TableExists) Error() string { return e.Text() }
 
@@ -51,7 +54,12 @@ func (e *TableExists) Error() string { return e.Text() }
 func (e *TableExists) Token() Token { return TokenTableExists }
 
 // Text implements Error.
-func (e *TableExists) Text() string { return fmt.Sprintf("%s exists already", e.object()) }
+func (e *TableExists) Text() string {
+	if e.Other != "" {
+		return fmt.Sprintf("%s exists already, and names of tables and namespaces may not differ only in case", e.Other)
+	}
+	return fmt.Sprintf("%s exists already", e.object())
+}
 
 // Fields implements Error.
 func (e *TableExists) Fields() []Field { return e.fields() }
