@@ -36,7 +36,7 @@ func unfold(mem memory.Allocator, n int64) error {
 
 // unfoldedBytes returns what the rows of a sound dictionary take as values.
 func unfoldedBytes(arr *array.Dictionary, values arrow.Array) int64 {
-	sizes := slotBytes(values)
+	sizes := RowBytes(values)
 	total := int64(0)
 	for i := range arr.Len() {
 		if at := valueIndex(arr, values, i); at >= 0 {
@@ -46,22 +46,29 @@ func unfoldedBytes(arr *array.Dictionary, values arrow.Array) int64 {
 	return total
 }
 
-// slotBytes returns about how many bytes each slot of a sound array takes.
-func slotBytes(arr arrow.Array) []int64 {
+// RowBytes returns about how many bytes each row of a sound array takes.
+func RowBytes(arr arrow.Array) []int64 {
 	sizes := make([]int64, arr.Len())
 	switch a := arr.(type) {
 	case *array.Struct:
 		for i := range a.NumField() {
-			for k, n := range slotBytes(a.Field(i)) {
+			for k, n := range RowBytes(a.Field(i)) {
 				sizes[k] += n
 			}
 		}
 	case array.ListLike:
-		inner := slotBytes(a.ListValues())
+		if len(sizes) == 0 {
+			break
+		}
+		first, _ := a.ValueOffsets(0)
+		_, last := a.ValueOffsets(len(sizes) - 1)
+		values := array.NewSlice(a.ListValues(), first, last)
+		defer values.Release()
+		inner := RowBytes(values)
 		for i := range sizes {
 			start, end := a.ValueOffsets(i)
 			sizes[i] = 8
-			for _, n := range inner[start:end] {
+			for _, n := range inner[start-first : end-first] {
 				sizes[i] += n
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore/internal/assemble"
+	"contrail/tablecore/internal/convert"
 )
 
 // maxPiece is the most bytes that pieces of a chunk are joined up to: far from
@@ -36,7 +37,7 @@ func (c *arrayColumn) put(h *heap, arr arrow.Array, from, n int, at place) error
 	defer part.Release()
 	sizes := take[uint32](h, n)
 	total := int64(0)
-	for i, size := range rowSizes(part) {
+	for i, size := range convert.RowBytes(part) {
 		sizes[i] = uint32(size)
 		total += size
 	}
@@ -127,54 +128,10 @@ func (c *arrayColumn) gather(mem memory.Allocator, rows []uint32) (arrow.Array, 
 	return assemble.Array(mem, sources, runs)
 }
 
-// rowSizes returns about how many bytes each row of an array of a storage type
-// takes.
-func rowSizes(arr arrow.Array) []int64 {
-	sizes := make([]int64, arr.Len())
-	switch a := arr.(type) {
-	case *array.Struct:
-		for i := range a.NumField() {
-			for k, size := range rowSizes(a.Field(i)) {
-				sizes[k] += size
-			}
-		}
-	case array.ListLike:
-		if len(sizes) == 0 {
-			break
-		}
-		first, _ := a.ValueOffsets(0)
-		_, last := a.ValueOffsets(len(sizes) - 1)
-		values := array.NewSlice(a.ListValues(), first, last)
-		defer values.Release()
-		inner := rowSizes(values)
-		for i := range sizes {
-			start, end := a.ValueOffsets(i)
-			sizes[i] = 8
-			for _, size := range inner[start-first : end-first] {
-				sizes[i] += size
-			}
-		}
-	case *array.String, *array.Binary:
-		offsets, _ := textParts[int32](arr)
-		for i := range sizes {
-			sizes[i] = 4 + int64(offsets[i+1]-offsets[i])
-		}
-	default:
-		width := int64(1)
-		if t, ok := arr.DataType().(arrow.FixedWidthDataType); ok {
-			width = int64(t.BitWidth()+7) / 8
-		}
-		for i := range sizes {
-			sizes[i] = width
-		}
-	}
-	return sizes
-}
-
 // arrayBytes returns about how many bytes an array of a storage type takes.
 func arrayBytes(arr arrow.Array) int64 {
 	total := int64(0)
-	for _, size := range rowSizes(arr) {
+	for _, size := range convert.RowBytes(arr) {
 		total += size
 	}
 	return total
