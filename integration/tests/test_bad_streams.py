@@ -194,6 +194,18 @@ def test_hostile_streams(server, client, table, case):
             assert message.startswith(token)
 
 
+def test_a_million_columns(server, client, name):
+    """Refused on the first message, by its size, before a million columns are made of it."""
+    client.act("create_table", table=name, index_column="ts", index_type="timestamp", index_granularity="1s")
+    schema = pa.schema([("ts", pa.timestamp("us", "UTC")), *((f"c{i}", pa.int8()) for i in range(1_000_000))])
+    command = fl.FlightDescriptor.for_command(json.dumps({"op": "append", "table": name}))
+    with untouched(server), refused("INVALID") as caught:
+        writer, _ = client.flight.do_put(command, schema)
+        writer.done_writing()
+        writer.close()
+    assert "too many columns" in str(caught.value)
+
+
 @pytest.mark.parametrize("change, compression", [("claiming", "lz4"), ("claiming", "zstd"), ("stretching", None)])
 @pytest.mark.parametrize("claimed", [2**40, 2**62, 2**31, -5])
 @pytest.mark.parametrize("position", ["first", "second"])

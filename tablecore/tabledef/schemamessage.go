@@ -3,6 +3,7 @@ package tabledef
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 )
 
 // The layout below is that of Arrow's format files Message.fbs and Schema.fbs
@@ -44,7 +45,7 @@ var errSchemaMessage = errors.New("the schema message is damaged, or nested too 
 // that a few bytes unfold into gigabytes.
 func CheckSchemaMessage(message []byte) error {
 	if len(message) > maxSchemaBytes {
-		return errSchemaMessage
+		return fmt.Errorf("the schema message has %d bytes, more than the %d that a schema may have; it has too many columns", len(message), maxSchemaBytes)
 	}
 	// Bytes that are referred to once each cannot cost more than there are.
 	w := schemaWalk{data: message, budget: 4*len(message) + 1024}
