@@ -18,16 +18,15 @@ import (
 // VERSION_NOT_FOUND for one before version 0, VERSION_EXPIRED where the log no
 // longer has what it would take to tell.
 func (t *Table) asOf(ctx context.Context, moment time.Time) (*snapshot.Snapshot, error) {
-	if now := t.warehouse.opts.Clock(); moment.After(now) {
-		e := tableerr.InvalidField("as_of", "as_of lies in the future: %s", moment.UTC().Format(time.RFC3339Nano))
-		e.Value = moment.UTC().Format(time.RFC3339Nano)
-		return nil, e
-	}
 	current, err := t.txn.Refresh(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if ms, ok := current.State.Timestamp(); ok && time.UnixMilli(ms).Compare(moment) <= 0 {
+		// The clock may be behind the newest commit, whose own time is no future.
+		if now := t.warehouse.opts.Clock(); moment.After(now) && moment.After(time.UnixMilli(ms)) {
+			return nil, futureError(moment)
+		}
 		return current, nil
 	}
 	// Of the versions 0 … current the first that was committed later is wanted,
@@ -56,6 +55,12 @@ func (t *Table) asOf(ctx context.Context, moment time.Time) (*snapshot.Snapshot,
 		return nil, &tableerr.VersionExpired{Version: version, Current: current.Version()}
 	}
 	return t.txn.At(ctx, version)
+}
+
+func futureError(moment time.Time) error {
+	e := tableerr.InvalidField("as_of", "as_of lies in the future: %s", moment.UTC().Format(time.RFC3339Nano))
+	e.Value = moment.UTC().Format(time.RFC3339Nano)
+	return e
 }
 
 // commitTime is when a version was committed: what its commit says, or else the

@@ -65,6 +65,15 @@ func TestAsOf(t *testing.T) {
 	invalidAt(t, err, "as_of")
 	_, err = table.PlanScan(t.Context(), tablecore.ScanOptions{AsOf: &at, Version: ptr(int64(1))})
 	invalidAt(t, err, "as_of")
+
+	now = start // the clock stepped back, behind the commits
+	for minute := range 41 {
+		if got, err := versionAt(start.Add(time.Duration(minute) * time.Minute)); err != nil || got != int64(minute) {
+			t.Errorf("as of the time of version %d: version %d (%v)", minute, got, err)
+		}
+	}
+	_, err = versionAt(start.Add(40*time.Minute + 1))
+	invalidAt(t, err, "as_of")
 }
 
 // A log whose first commits were cleaned up behind a checkpoint.

@@ -237,11 +237,23 @@ func (w *modelWorker) append(ctx context.Context, table *tablecore.Table, s *ste
 	return err
 }
 
+// byTime asks for a version by the time of its commit, which is its alone; where
+// there is no such version the scan goes on asking for it by number.
+func (w *modelWorker) byTime(ctx context.Context, table *tablecore.Table, o *tablecore.ScanOptions) {
+	d, err := table.Describe(ctx, tablecore.At{Version: o.Version, TableID: o.TableID})
+	if err == nil {
+		o.Version, o.AsOf = nil, &d.CommittedAt.Time
+	}
+}
+
 func (w *modelWorker) scan(ctx context.Context, table *tablecore.Table, s *step, r *record) error {
 	o := tablecore.ScanOptions{Columns: s.query.Columns, BatchRows: s.batch, Profile: s.profile, TableID: r.ID}
 	if s.back != nil {
 		v := w.known[r.ID] - *s.back
 		o.Version, r.Asked = &v, &v
+		if s.byTime {
+			w.byTime(ctx, table, &o)
+		}
 	}
 	if s.query.Entities != nil {
 		o.Entities = []tablecore.EntityFilter{}
@@ -315,7 +327,7 @@ func scanInParts(ctx context.Context, table *tablecore.Table, plan *tablecore.Sc
 		return nil, err
 	}
 	version := plan.Version()
-	o.Version = &version
+	o.Version, o.AsOf = &version, nil
 	var all []tabletest.Row
 	for i, info := range splits {
 		o.Split = &tablecore.Split{Index: i, Count: len(splits)}

@@ -133,6 +133,7 @@ type step struct {
 
 	// A scan. back says how far behind the newest version.
 	back     *int64
+	byTime   bool // asks for the version by its commit's time
 	query    tabletest.ModelScan
 	backward bool // the range ends before it begins
 	limit    *int64
@@ -180,7 +181,7 @@ func (s step) String() string {
 			fmt.Fprintf(&b, " limit %d", *s.limit)
 		}
 		if s.back != nil {
-			fmt.Fprintf(&b, " version newest%+d", -*s.back)
+			fmt.Fprintf(&b, " version newest%+d, by time %t", -*s.back, s.byTime)
 		}
 	}
 	return b.String()
@@ -318,7 +319,7 @@ func (s *step) fillScan(r *rand.Rand) {
 	k := s.table
 	if r.IntN(3) == 0 {
 		back := int64(r.IntN(12)) - 1
-		s.back = &back
+		s.back, s.byTime = &back, r.IntN(2) == 0
 	}
 	if r.IntN(4) == 0 {
 		for _, i := range r.Perm(k.schema.NumFields())[:1+r.IntN(k.schema.NumFields())] {
