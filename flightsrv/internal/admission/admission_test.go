@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -13,7 +14,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestGate(t *testing.T) {
+func TestGate(t *testing.T) { synctest.Test(t, testGate) }
+
+func testGate(t *testing.T) {
 	ctx := context.Background()
 	g := New(2, 20*time.Millisecond)
 	first, waited, err := g.Enter(ctx)
@@ -25,7 +28,7 @@ func TestGate(t *testing.T) {
 	}
 	_, waited, err = g.Enter(ctx)
 	var full *tableerr.QueueTimeout
-	if !errors.As(err, &full) || full.WaitMS != 20 || waited < 20*time.Millisecond {
+	if !errors.As(err, &full) || full.WaitMS != 20 || waited != 20*time.Millisecond {
 		t.Fatalf("the third gets %v after %v", err, waited)
 	}
 	cancelled, cancel := context.WithCancelCause(ctx)
@@ -47,7 +50,7 @@ func TestGate(t *testing.T) {
 	}()
 	time.Sleep(5 * time.Millisecond)
 	first()
-	if waited := <-entered; waited <= 0 {
+	if waited := <-entered; waited != 5*time.Millisecond {
 		t.Errorf("the place came free after %v", waited)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -320,7 +321,9 @@ type senderFunc func(any) error
 
 func (f senderFunc) SendMsg(m any) error { return f(m) }
 
-func TestWatch(t *testing.T) {
+func TestWatch(t *testing.T) { synctest.Test(t, testWatch) }
+
+func testWatch(t *testing.T) {
 	ctx := context.Background()
 	finished := make(chan struct{}, 1)
 	done := func() { finished <- struct{}{} }
@@ -376,7 +379,9 @@ func TestWatch(t *testing.T) {
 }
 
 // While a client reads one of its streams, the others are not stalled.
-func TestWatchSharedProgress(t *testing.T) {
+func TestWatchSharedProgress(t *testing.T) { synctest.Test(t, testWatchSharedProgress) }
+
+func testWatchSharedProgress(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	progress := &Progress{}
 	stop := make(chan struct{})
