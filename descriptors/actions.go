@@ -183,6 +183,7 @@ const (
 	ActionDropTable     = "drop_table"
 	ActionListTables    = "list_tables"
 	ActionDescribeTable = "describe_table"
+	ActionRollback      = "rollback"
 	ActionServerInfo    = "server_info"
 )
 
@@ -201,6 +202,7 @@ func Actions() []Action {
 		{ActionDropTable, "Moves a table's directory into the trash and frees its name.", describe(dropTableFields)},
 		{ActionListTables, "Lists the tables of one namespace or of all.", describe(listTablesFields)},
 		{ActionDescribeTable, "Tells a table's definition, schema, size and bounds.", describe(describeTableFields)},
+		{ActionRollback, "Makes an earlier version's content the newest one's, as a new commit.", describe(rollbackFields)},
 		{ActionServerInfo, "Tells versions, message limits and the default profile.", []Field{}},
 	}
 }
@@ -220,7 +222,7 @@ func (a Action) Description() string {
 
 // laterActions are the protocol's other actions.
 var laterActions = map[string]bool{
-	"add_columns": true, "optimize": true, "vacuum": true, "upgrade": true, "rollback": true,
+	"add_columns": true, "optimize": true, "vacuum": true, "upgrade": true,
 	"set_properties": true, "checkpoint": true, "check": true,
 }
 

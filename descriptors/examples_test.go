@@ -74,6 +74,7 @@ func TestExampleRequests(t *testing.T) {
 			Table: "weather", IndexColumn: "time_hour", IndexType: "timestamp", IndexGranularity: "1h", EntityColumns: []string{"origin"}}},
 		{"describe_table.json", any1(ParseDescribeTable), &DescribeTable{Table: "default.weather", Version: ptr(int64(4))}},
 		{"drop_table.json", any1(ParseDropTable), &DropTable{Table: "default.weather"}},
+		{"rollback.json", any1(ParseRollback), &Rollback{Table: "default.weather", Version: 4, ExpectedVersion: 7}},
 		{"list_tables.json", any1(ParseListTables), &ListTables{Namespace: "default"}},
 	}
 	for _, c := range cases {

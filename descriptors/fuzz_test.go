@@ -126,6 +126,7 @@ func fuzzBody(f *testing.F, parse func([]byte) (any, error)) {
 }
 
 func FuzzCreateTable(f *testing.F)   { fuzzBody(f, any1(ParseCreateTable)) }
+func FuzzRollback(f *testing.F)      { fuzzBody(f, any1(ParseRollback)) }
 func FuzzDropTable(f *testing.F)     { fuzzBody(f, any1(ParseDropTable)) }
 func FuzzListTables(f *testing.F)    { fuzzBody(f, any1(ParseListTables)) }
 func FuzzDescribeTable(f *testing.F) { fuzzBody(f, any1(ParseDescribeTable)) }

@@ -25,6 +25,7 @@ var actions = map[string]func(*Server, context.Context, []byte) (any, error){
 	descriptors.ActionDropTable:     (*Server).dropTable,
 	descriptors.ActionListTables:    (*Server).listTables,
 	descriptors.ActionDescribeTable: (*Server).describeTable,
+	descriptors.ActionRollback:      (*Server).rollback,
 	descriptors.ActionServerInfo:    (*Server).serverInfo,
 }
 
@@ -157,6 +158,22 @@ func (s *Server) describeTable(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	return table.Describe(ctx, tablecore.At{Version: r.Version, AsOf: r.AsOf, TableID: r.TableID})
+}
+
+func (s *Server) rollback(ctx context.Context, body []byte) (any, error) {
+	r, err := descriptors.ParseRollback(body)
+	if err != nil {
+		return nil, err
+	}
+	table, err := s.table(ctx, r.Table)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return table.Rollback(ctx, tablecore.RollbackOptions{
+		Version: r.Version, ExpectedVersion: r.ExpectedVersion, Release: r.Release, DryRun: r.DryRun, TableID: r.TableID,
+	})
 }
 
 // table returns the table of a request's name.

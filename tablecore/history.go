@@ -2,7 +2,6 @@ package tablecore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -39,7 +38,7 @@ func (t *Table) listHistory(ctx context.Context, s *snapshot.Snapshot, out *list
 	if err != nil {
 		return err
 	}
-	h := historian{table: t, files: map[string]fileSize{}, oldest: oldestVersion(s)}
+	h := historian{table: t, files: map[string]fileSize{}, oldest: s.Upkeep.OldestVersion}
 	for i, version := range versions {
 		if i == 0 || versions[i-1] != version-1 {
 			if err := h.begin(ctx, version); err != nil {
@@ -118,14 +117,22 @@ func (h *historian) read(ctx context.Context, version int64) error {
 	if err != nil {
 		return err
 	}
-	operation, requestID, report := txn.ReadExtra(c.Info)
-	if operation == "" && c.Info != nil {
-		operation = c.Info.Operation
-	}
+	_, _, report := txn.ReadExtra(c.Info)
+	operation, requestID := operationOf(c)
 	added, removed := h.follow(c)
 	h.rows = append(h.rows, []any{version, Time{at}, operation, filled(requestID), added.rows, removed.rows, int64(len(c.Adds)), int64(len(c.Removes)),
 		added.bytes, removed.bytes, version < h.oldest, filled(string(report))})
 	return nil
+}
+
+// operationOf returns the action or put that made a commit, or the word of
+// another writer for it, and the request id, "" where there is none.
+func operationOf(c *deltalog.Commit) (operation, requestID string) {
+	operation, requestID, _ = txn.ReadExtra(c.Info)
+	if operation == "" && c.Info != nil {
+		operation = c.Info.Operation
+	}
+	return operation, requestID
 }
 
 // filled is a text, nil for an empty one.
@@ -159,16 +166,4 @@ func (h *historian) follow(c *deltalog.Commit) (added, removed fileSize) {
 		added.bytes += size.bytes
 	}
 	return added, removed
-}
-
-// oldestVersion is the oldest version that readers may still ask for, as
-// maintenance has recorded it.
-func oldestVersion(s *snapshot.Snapshot) int64 {
-	var state struct {
-		Oldest int64 `json:"oldest_version"`
-	}
-	if d := s.State.Domain("contrail.state"); d == nil || json.Unmarshal([]byte(d.Configuration), &state) != nil {
-		return 0
-	}
-	return state.Oldest
 }

@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	// the engine's surface wires the parts; tabletest is for the tests of whoever embeds it
 	"tablecore": {
 		"tablecore/internal/coverage", "tablecore/internal/datafile", "tablecore/internal/deltalog",
-		"tablecore/internal/filecache", "tablecore/internal/ingest", "tablecore/internal/interval",
+		"tablecore/internal/filecache", "tablecore/internal/ingest", "tablecore/internal/interval", "tablecore/internal/maintain",
 		"tablecore/internal/predicate", "tablecore/internal/scan", "tablecore/internal/scratch",
 		"tablecore/internal/snapshot", "tablecore/internal/txn", "tablecore/objstore", "tablecore/tabledef",
 		"tablecore/tableerr",
@@ -62,6 +62,10 @@ var layers = map[string][]string{
 		"tablecore/internal/entitykey", "tablecore/internal/filecache", "tablecore/internal/interval",
 		"tablecore/internal/scratch", "tablecore/internal/snapshot", "tablecore/internal/txn",
 		"tablecore/objstore", "tablecore/tabledef", "tablecore/tableerr",
+	},
+	"tablecore/internal/maintain": {
+		"tablecore/internal/deltalog", "tablecore/internal/snapshot", "tablecore/objstore", "tablecore/tabledef",
+		"tablecore/tableerr",
 	},
 	"tablecore/internal/scan": {
 		"tablecore/internal/assemble", "tablecore/internal/convert", "tablecore/internal/datafile",

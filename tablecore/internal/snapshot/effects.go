@@ -1,8 +1,8 @@
 package snapshot
 
 import (
-	"bytes"
-	"encoding/json"
+	"maps"
+	"slices"
 
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/tabledef"
@@ -21,8 +21,8 @@ const (
 	// Rewrote: live files were removed or replaced (update, overwrite,
 	// optimize, retention).
 	Rewrote
-	// Redefined: schema or properties were written (add_columns,
-	// set_properties, an append that brings the schema).
+	// Redefined: schema or properties were changed (add_columns,
+	// set_properties). An append that brings the schema is no more than that.
 	Redefined
 	// Reset: the protocol, the format version, the identity or what is
 	// abandoned has changed (rollback, upgrade, protocol).
@@ -31,55 +31,42 @@ const (
 	numEffects = iota
 )
 
-// stateDomain is where maintenance keeps what it knows of the table.
-const stateDomain = "contrail.state"
-
-// effectsOf returns what a commit does to the table before it.
-func effectsOf(c *deltalog.Commit, before *deltalog.State) Effects {
+// effectsOf returns what a commit does to the table before it. after is the
+// upkeep that it leaves.
+func effectsOf(c *deltalog.Commit, before *Snapshot, after Upkeep) Effects {
 	e := Added
 	if len(c.Removes) > 0 {
 		e |= Rewrote
 	}
 	for _, a := range c.Adds {
-		if path, err := a.File(); err == nil && before.File(path) != nil {
+		if path, err := a.File(); err == nil && before.State.File(path) != nil {
 			e |= Rewrote
 		}
 	}
 	if m := c.Metadata; m != nil {
-		e |= Redefined
-		old := before.Metadata()
+		old := before.State.Metadata()
+		if !adopts(m, before) {
+			e |= Redefined
+		}
 		if m.ID != old.ID || m.Configuration[tabledef.KeyFormatVersion] != old.Configuration[tabledef.KeyFormatVersion] {
 			e |= Reset
 		}
 	}
-	if c.Protocol != nil {
+	released := slices.ContainsFunc(c.Domains, func(d *deltalog.DomainMetadata) bool { return d.Domain == UpkeepDomain && d.Removed })
+	if c.Protocol != nil || released || !slices.Equal(after.Abandoned, before.Upkeep.Abandoned) {
 		e |= Reset
-	}
-	for _, d := range c.Domains {
-		if d.Domain == stateDomain && (d.Removed || !bytes.Equal(abandoned(d), abandoned(before.Domain(stateDomain)))) {
-			e |= Reset
-		}
 	}
 	return e
 }
 
-// abandoned returns the list of versions that rollbacks have left behind, as
-// compact JSON. Whatever cannot be read equals nothing that can.
-func abandoned(d *deltalog.DomainMetadata) []byte {
-	if d == nil {
-		return nil
+// adopts says whether metadata only gives a table the schema that it lacked.
+func adopts(m *deltalog.Metadata, before *Snapshot) bool {
+	if before.Def.Stored != nil {
+		return false
 	}
-	var state struct {
-		Abandoned json.RawMessage `json:"abandoned"`
-	}
-	if json.Unmarshal([]byte(d.Configuration), &state) != nil {
-		return []byte("unreadable")
-	}
-	var compact bytes.Buffer
-	if len(state.Abandoned) == 0 || json.Compact(&compact, state.Abandoned) != nil || compact.String() == "[]" || compact.String() == "null" {
-		return nil
-	}
-	return compact.Bytes()
+	without := maps.Clone(m.Configuration)
+	delete(without, tabledef.KeyArrowSchema)
+	return maps.Equal(without, before.State.Metadata().Configuration)
 }
 
 // effectLog remembers for each effect the newest version that had it, of the

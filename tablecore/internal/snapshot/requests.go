@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -72,13 +73,13 @@ func (s *Snapshot) rememberedSince(now int64) int64 {
 }
 
 // indexRequests makes the index of a state's request ids. Of several actions
-// about one id the newest counts.
-func indexRequests(state *deltalog.State) pmap.Map[*Request] {
+// about one id the newest counts, and none of a version that was abandoned.
+func indexRequests(state *deltalog.State, upkeep Upkeep) pmap.Map[*Request] {
 	var index pmap.Map[*Request]
 	o := &pmap.Owner{}
 	for t := range state.Txns() {
 		r := parseRequest(t)
-		if r == nil {
+		if r == nil || upkeep.Abandons(r.Version) {
 			continue
 		}
 		if other, _ := index.Get(r.ID); other == nil || other.Version < r.Version {
@@ -96,6 +97,21 @@ func (s *Snapshot) noteRequests(txns []*deltalog.Txn) {
 			s.requests.Set(o, r.ID, r)
 		}
 	}
+}
+
+// Revived returns the txn actions of request ids that a rollback to target must
+// write again: s has a newer one in their place, made in a version that is
+// abandoned from then on. (What else target remembers is in s still.)
+func (s *Snapshot) Revived(target *Snapshot, abandoned Upkeep) []*deltalog.Txn {
+	var again []*deltalog.Txn
+	for t := range target.State.Txns() {
+		now := s.State.Txn(t.AppID)
+		if parseRequest(t) != nil && now != nil && now.Version != t.Version && !abandoned.Abandons(t.Version) {
+			again = append(again, &deltalog.Txn{AppID: t.AppID, Version: t.Version})
+		}
+	}
+	slices.SortFunc(again, func(a, b *deltalog.Txn) int { return strings.Compare(a.AppID, b.AppID) })
+	return again
 }
 
 // Expire returns the state that a checkpoint of s made at now (ms since the

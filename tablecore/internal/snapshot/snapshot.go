@@ -33,6 +33,8 @@ type Snapshot struct {
 	Files []*File
 	// Rows and Bytes add up the files; Rows is −1 when one does not say.
 	Rows, Bytes int64
+	// Upkeep is what maintenance knows of the versions up to this one.
+	Upkeep Upkeep
 
 	requests pmap.Map[*Request] // by request id
 	effects  effectLog
@@ -42,10 +44,15 @@ type Snapshot struct {
 // this software cannot read (FORMAT_UNREADABLE before UNSUPPORTED) and paths
 // outside the table.
 func New(state *deltalog.State) (*Snapshot, error) {
-	s := &Snapshot{State: state, requests: indexRequests(state), effects: effectLog{from: state.Version()}}
+	s := &Snapshot{State: state, effects: effectLog{from: state.Version()}}
 	if err := s.define(); err != nil {
 		return nil, err
 	}
+	var err error
+	if s.Upkeep, err = upkeepOf(state); err != nil {
+		return nil, err
+	}
+	s.requests = indexRequests(state, s.Upkeep)
 	adds := state.Files()
 	s.Files = make([]*File, 0, len(adds))
 	return s, s.add(adds)
@@ -58,13 +65,14 @@ func (s *Snapshot) Apply(c *deltalog.Commit) (*Snapshot, error) {
 		return nil, err
 	}
 	next := &Snapshot{State: state, Def: s.Def, Domain: s.Domain, Layout: s.Layout, Rows: s.Rows, Bytes: s.Bytes,
-		requests: s.requests, effects: s.effects}
-	next.noteRequests(c.Txns)
-	next.effects.note(c.Version, effectsOf(c, s.State))
+		Upkeep: s.Upkeep, requests: s.requests, effects: s.effects}
 	if c.Metadata != nil || c.Protocol != nil {
 		if err := next.define(); err != nil {
 			return nil, err
 		}
+	}
+	if err := next.keepUp(c, s); err != nil {
+		return nil, err
 	}
 	next.Files = make([]*File, len(s.Files), len(s.Files)+len(c.Adds))
 	copy(next.Files, s.Files)
@@ -72,6 +80,22 @@ func (s *Snapshot) Apply(c *deltalog.Commit) (*Snapshot, error) {
 		return nil, err
 	}
 	return next, next.add(c.Adds)
+}
+
+// keepUp takes over what a commit says of versions and request ids.
+func (s *Snapshot) keepUp(c *deltalog.Commit, before *Snapshot) (err error) {
+	if len(c.Domains) > 0 {
+		if s.Upkeep, err = upkeepOf(s.State); err != nil {
+			return err
+		}
+	}
+	s.effects.note(c.Version, effectsOf(c, before, s.Upkeep))
+	if slices.Equal(s.Upkeep.Abandoned, before.Upkeep.Abandoned) {
+		s.noteRequests(c.Txns)
+	} else {
+		s.requests = indexRequests(s.State, s.Upkeep)
+	}
+	return nil
 }
 
 // Version returns the snapshot's version.

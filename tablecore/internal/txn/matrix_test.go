@@ -58,7 +58,6 @@ func allOfTheirs() []theirs {
 			d[0].Removed = true
 			return &deltalog.Commit{Domains: d}
 		}},
-		{"rollback that cannot be read", snapshot.Added | snapshot.Reset, func(snap) *deltalog.Commit { return &deltalog.Commit{Domains: domain(`[`)} }},
 		{"upgrade", snapshot.Added | snapshot.Redefined | snapshot.Reset, func(s snap) *deltalog.Commit {
 			return &deltalog.Commit{Metadata: with(s, "contrail.format-version", "0.3.1")}
 		}},

@@ -178,18 +178,21 @@ func (t *Table) refresh(ctx context.Context) (*snapshot.Snapshot, error) {
 // At returns the snapshot of a version: from memory if it is there, else from
 // the log. VERSION_NOT_FOUND and VERSION_EXPIRED name the current version.
 func (t *Table) At(ctx context.Context, version int64) (*snapshot.Snapshot, error) {
-	if s := t.kept(version); s != nil {
+	if s := t.kept(version); s != nil && version >= t.Current().Upkeep.OldestVersion {
 		return s, nil
 	}
 	current, err := t.Refresh(ctx)
 	if err != nil {
 		return nil, err
 	}
+	switch {
+	case version < 0 || version > current.Version():
+		return nil, &tableerr.VersionNotFound{Version: version, Current: current.Version()}
+	case version < current.Upkeep.OldestVersion:
+		return nil, &tableerr.VersionExpired{Version: version, Current: current.Version()}
+	}
 	if s := t.kept(version); s != nil {
 		return s, nil
-	}
-	if version < 0 || version > current.Version() {
-		return nil, &tableerr.VersionNotFound{Version: version, Current: current.Version()}
 	}
 	state, err := t.cfg.Log.LoadAt(ctx, version)
 	if err != nil {
