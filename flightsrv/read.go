@@ -3,13 +3,12 @@ package flightsrv
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"contrail/descriptors"
+	"contrail/flightsrv/internal/wire"
 	"contrail/tablecore"
 	"contrail/tablecore/tableerr"
 )
@@ -143,18 +142,10 @@ func (r *read) run(ctx context.Context, waited time.Duration, yield func(arrow.R
 		return tablecore.ScanStats{}, err
 	}
 	defer reader.Release()
-	for {
-		batch, err := reader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			stats := reader.Stats()
-			stats.QueueMS = waited.Milliseconds()
-			return stats, nil
-		}
-		if err != nil {
-			return tablecore.ScanStats{}, err
-		}
-		if err := yield(batch); err != nil {
-			return tablecore.ScanStats{}, err
-		}
+	if err := wire.Ahead(ctx, reader.Next, yield); err != nil {
+		return tablecore.ScanStats{}, err
 	}
+	stats := reader.Stats()
+	stats.QueueMS = waited.Milliseconds()
+	return stats, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"contrail/flightsrv/internal/admission"
 	"contrail/flightsrv/internal/wire"
+	"contrail/tablecore/bufpool"
 )
 
 // Transport settings, measured for batches of about 1 MiB. Windows are for
@@ -50,7 +51,7 @@ type Server struct {
 	streams streams
 	puts    *admission.Gate
 	decode  *wire.Budget
-	bodies  *wire.Pool
+	bodies  *bufpool.Pool
 	codec   *wire.Codec
 }
 
@@ -63,7 +64,7 @@ func New(opts Options) (*Server, error) {
 	l := opts.Limits
 	s := &Server{opts: opts, health: health.NewServer(), work: newWork(),
 		scans: admission.New(l.MaxConcurrentScans, l.QueueWait), puts: admission.New(l.MaxConcurrentPuts, l.QueueWait),
-		decode: wire.NewBudget(l.DecodeMemoryBytes), bodies: &wire.Pool{}}
+		decode: wire.NewBudget(l.DecodeMemoryBytes), bodies: &bufpool.Pool{}}
 	s.codec = wire.NewCodec(s.bodies)
 	s.grpc = grpc.NewServer(
 		grpc.UnaryInterceptor(s.unaryCall),

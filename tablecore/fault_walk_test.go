@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/objstore/faultstore"
 	"contrail/tablecore/objstore/localfs"
@@ -99,7 +100,7 @@ func (k walk) once(t *testing.T, store walkStore, plan faultstore.Plan) []string
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	defer mem.AssertSize(t, 0)
 	open := func(store objstore.Store, seed byte) *tablecore.Warehouse {
-		w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Clock: tabletest.NewClock().Now, Random: tabletest.Random(seed)})
+		w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Batches: bufpool.Poison(mem), Clock: tabletest.NewClock().Now, Random: tabletest.Random(seed)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tableerr"
 	"contrail/tablecore/tabletest"
@@ -71,7 +72,7 @@ type modelRun struct {
 }
 
 func (m *modelRun) open() (*tablecore.Warehouse, error) {
-	return tablecore.Open(context.Background(), tablecore.Options{Store: sharedStore{m.store}, Allocator: m.mem, Clock: m.clock.Now})
+	return tablecore.Open(context.Background(), tablecore.Options{Store: sharedStore{m.store}, Allocator: m.mem, Batches: bufpool.Poison(m.mem), Clock: m.clock.Now})
 }
 
 // run runs the steps of some of the workers, each worker's in order on a

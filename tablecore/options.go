@@ -18,6 +18,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
 )
@@ -32,6 +33,12 @@ type Options struct {
 	Store objstore.Store
 	// Allocator is where Arrow memory comes from; default Go's heap.
 	Allocator memory.Allocator
+	// Batches is where the rows of data files are decoded to. It need not clear
+	// what it hands out, since all of it is filled, and what is never freed must be
+	// the garbage collector's where batches go over a network. Default: Allocator
+	// where that is given, otherwise a pool that keeps what is released for the
+	// next batch.
+	Batches memory.Allocator
 	// Clock tells the time; default time.Now.
 	Clock func() time.Time
 	// Random is the source of ids and file names; default crypto/rand.
@@ -77,6 +84,11 @@ func (e Events) committed(ctx context.Context, table string, version int64, oper
 
 // withDefaults fills what was left out.
 func (o Options) withDefaults() Options {
+	if o.Batches == nil {
+		if o.Batches = o.Allocator; o.Batches == nil {
+			o.Batches = &bufpool.Pool{}
+		}
+	}
 	if o.Allocator == nil {
 		o.Allocator = memory.DefaultAllocator
 	}

@@ -42,7 +42,7 @@ func newTable(ctx context.Context, w *Warehouse, name tabledef.Name, store objst
 	t := &Table{warehouse: w, name: name, store: store}
 	t.log = deltalog.New(store, deltalog.Options{AllowExternalPaths: w.opts.AllowExternalPaths, Allocator: w.opts.Allocator,
 		CheckProperties: checkFormat})
-	t.files = w.cache.Files(store, w.opts.Allocator, t.damaged)
+	t.files = w.cache.Files(store, w.opts.Batches, t.damaged)
 	t.checkpoints.table = t
 	var err error
 	t.txn, err = txn.Open(ctx, txn.Config{Store: store, Log: t.log, Clock: w.opts.Clock, Software: w.opts.Software, Committed: t.committed})

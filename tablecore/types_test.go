@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/objstore/memstore"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tabletest"
@@ -344,7 +345,7 @@ func TestEveryTypeSpills(t *testing.T) {
 			fields = []arrow.Field{{Name: "v", Type: tabletest.RandomType(rng, 4), Nullable: true}, {Name: "w", Type: tabletest.RandomType(rng, 4)}}
 		}
 		f := newTypesTableWith(t, seed, true, func(mem memory.Allocator) *tablecore.Warehouse {
-			w, err := tablecore.Open(t.Context(), tablecore.Options{Store: memstore.New(), Allocator: mem, Clock: tabletest.NewClock().Now,
+			w, err := tablecore.Open(t.Context(), tablecore.Options{Store: memstore.New(), Allocator: mem, Batches: bufpool.Poison(mem), Clock: tabletest.NewClock().Now,
 				Random: tabletest.Random(1), MemoryBudget: 256 << 10, Scratch: t.TempDir()})
 			if err != nil {
 				t.Fatal(err)

@@ -37,23 +37,23 @@ var layers = map[string][]string{
 	// the Flight service
 	"flightsrv": {
 		"descriptors", "flightsrv/internal/admission", "flightsrv/internal/wire", "tablecore",
-		"tablecore/tabledef", "tablecore/tableerr",
+		"tablecore/bufpool", "tablecore/tabledef", "tablecore/tableerr",
 	},
 	"flightsrv/internal/admission": {"tablecore/tableerr"},
-	"flightsrv/internal/wire":      {"descriptors", "tablecore/tabledef", "tablecore/tableerr"},
+	"flightsrv/internal/wire":      {"descriptors", "tablecore/bufpool", "tablecore/tabledef", "tablecore/tableerr"},
 
 	// the wire contract
 	"descriptors": {"tablecore/tableerr"},
 
 	// the engine's surface wires the parts; tabletest is for the tests of whoever embeds it
 	"tablecore": {
-		"tablecore/internal/coverage", "tablecore/internal/datafile", "tablecore/internal/deltalog",
+		"tablecore/bufpool", "tablecore/internal/coverage", "tablecore/internal/datafile", "tablecore/internal/deltalog",
 		"tablecore/internal/filecache", "tablecore/internal/ingest", "tablecore/internal/interval", "tablecore/internal/maintain",
 		"tablecore/internal/predicate", "tablecore/internal/scan", "tablecore/internal/scratch",
 		"tablecore/internal/snapshot", "tablecore/internal/txn", "tablecore/objstore", "tablecore/tabledef",
 		"tablecore/tableerr",
 	},
-	"tablecore/tabletest": {"tablecore", "tablecore/objstore", "tablecore/tableerr"},
+	"tablecore/tabletest": {"tablecore", "tablecore/bufpool", "tablecore/objstore", "tablecore/tableerr"},
 
 	// verbs: each returns an edit or a reader, and knows no other verb
 	"tablecore/internal/ingest": {
@@ -95,7 +95,7 @@ var layers = map[string][]string{
 	"tablecore/internal/deltalog": {
 		"tablecore/internal/datafile", "tablecore/internal/pmap", "tablecore/objstore", "tablecore/tableerr",
 	},
-	"tablecore/internal/datafile": {"tablecore/tableerr"},
+	"tablecore/internal/datafile": {"tablecore/bufpool", "tablecore/tableerr"},
 
 	// where rows lie that find no memory
 	"tablecore/internal/scratch": {"tablecore/objstore"},
@@ -106,10 +106,11 @@ var layers = map[string][]string{
 	"tablecore/internal/coverage":  {"tablecore/internal/entitykey"},
 	"tablecore/internal/interval":  {"tablecore/tabledef", "tablecore/tableerr"},
 	"tablecore/internal/entitykey": {"tablecore/tabledef", "tablecore/tableerr"},
-	"tablecore/internal/assemble":  {},
+	"tablecore/internal/assemble":  {"tablecore/bufpool"},
 	"tablecore/internal/pmap":      {},
 
 	// leaves
+	"tablecore/bufpool":  {},
 	"tablecore/tabledef": {"tablecore/tableerr"},
 	"tablecore/tableerr": {},
 	"tablecore/objstore": {},

@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/objstore"
 )
 
@@ -47,10 +48,11 @@ func (c *Clock) Advance(d time.Duration) {
 }
 
 // Warehouse opens a warehouse on a store with a fixed clock and seeded
-// randomness and closes it with the test.
+// randomness and closes it with the test. Where mem
+// counts what it gives, the batches of scans are poisoned.
 func Warehouse(t testing.TB, store objstore.Store, mem memory.Allocator) *tablecore.Warehouse {
 	t.Helper()
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Clock: NewClock().Now, Random: Random(1)})
+	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Batches: batches(mem), Clock: NewClock().Now, Random: Random(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +62,15 @@ func Warehouse(t testing.TB, store objstore.Store, mem memory.Allocator) *tablec
 		}
 	})
 	return w
+}
+
+// batches returns where the batches of scans live: benchmarks, which count
+// nothing, have the pool that a warehouse has by default.
+func batches(mem memory.Allocator) memory.Allocator {
+	if mem == memory.DefaultAllocator {
+		return &bufpool.Pool{}
+	}
+	return bufpool.Poison(mem)
 }
 
 // Random returns a deterministic source of random bytes. It is safe for

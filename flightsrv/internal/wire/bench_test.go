@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/experimental"
+
+	"contrail/tablecore/bufpool"
 )
 
 // ticks is a batch of n rows of the kind that benchmarks use.
@@ -50,7 +52,7 @@ type benchServer struct {
 	batches []arrow.RecordBatch
 	stock   bool
 	codec   *Codec
-	pool    *Pool
+	pool    *bufpool.Pool
 }
 
 func (s *benchServer) DoGet(_ *flight.Ticket, stream flight.FlightService_DoGetServer) error {
@@ -110,7 +112,7 @@ func (s *benchServer) DoPut(stream flight.FlightService_DoPutServer) error {
 func (s *benchServer) start(b *testing.B) flight.Client {
 	opts := []grpc.ServerOption{grpc.MaxRecvMsgSize(1 << 26)}
 	if !s.stock {
-		s.pool = &Pool{}
+		s.pool = &bufpool.Pool{}
 		s.codec = NewCodec(s.pool)
 		opts = append(opts, grpc.ForceServerCodecV2(s.codec), experimental.BufferPool(s.pool), grpc.WriteBufferSize(512<<10),
 			grpc.ReadBufferSize(256<<10), grpc.InitialWindowSize(4<<20), grpc.InitialConnWindowSize(4<<20))

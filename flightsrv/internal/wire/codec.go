@@ -2,7 +2,6 @@ package wire
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc/encoding"
@@ -10,6 +9,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"contrail/tablecore/bufpool"
 )
 
 // Fields of the message FlightData
@@ -22,29 +23,44 @@ const (
 )
 
 // Message is a FlightData on its way out whose body lies in several pieces.
-// Codec writes it; the pieces are free for reuse when SendMsg returns.
+// Codec writes it; the Message itself is free for reuse when SendMsg returns.
 type Message struct {
 	Header []byte
 	Body   [][]byte
+	// Owner keeps the memory of Body alive: the codec retains it until the
+	// transport has written it, and does not copy it. Without an owner Body is
+	// copied, and free for reuse like the Message.
+	Owner Owner
+}
+
+// Owner counts the references to what it owns, as Arrow's values do.
+type Owner interface {
+	Retain()
+	Release()
 }
 
 // Codec is gRPC's codec for protobuf with a short way for FlightData, which is
-// nearly all that a Flight server sends and receives: one copy in each
-// direction in place of two or three, and no zeroing. The bytes on the wire are
-// the same. It is safe for concurrent use.
+// nearly all that a Flight server sends and receives: no copy on the way out
+// and one on the way in, in place of two or three, and no zeroing. The bytes on
+// the wire are the same. It is safe for concurrent use.
 type Codec struct {
 	base encoding.CodecV2
-	pool *Pool
+	pool *bufpool.Pool
 }
 
 // pooledBody is the length from which on the body of a received FlightData lies
 // in a buffer of the pool.
 const pooledBody = 32 << 10
 
+// heldPiece is the length from which on a piece of an owned body goes out from
+// where it lies. gRPC puts shorter ones together to frames anyway, and tells
+// nobody when it has let go of one of 1 KiB or less.
+const heldPiece = 4 << 10
+
 // NewCodec returns a codec whose outgoing messages lie in buffers of the pool,
 // as do the larger bodies of received ones: a Put that knows the pool gives
 // them back.
-func NewCodec(pool *Pool) *Codec {
+func NewCodec(pool *bufpool.Pool) *Codec {
 	return &Codec{base: encoding.GetCodecV2("proto"), pool: pool}
 }
 
@@ -57,13 +73,16 @@ func (c *Codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.base.Marshal(v)
 	}
-	body := 0
+	body, copied := 0, 0
 	for _, piece := range m.Body {
 		body += len(piece)
+		if !m.held(piece) {
+			copied += len(piece)
+		}
 	}
-	size := protowire.SizeTag(fieldHeader) + protowire.SizeBytes(len(m.Header))
+	size := protowire.SizeTag(fieldHeader) + protowire.SizeBytes(len(m.Header)) + copied
 	if body > 0 {
-		size += protowire.SizeTag(fieldBody) + protowire.SizeBytes(body)
+		size += protowire.SizeTag(fieldBody) + protowire.SizeVarint(uint64(body))
 	}
 	buf := c.pool.Get(size)
 	out := protowire.AppendTag((*buf)[:0], fieldHeader, protowire.BytesType)
@@ -71,16 +90,49 @@ func (c *Codec) Marshal(v any) (mem.BufferSlice, error) {
 	if body > 0 {
 		out = protowire.AppendTag(out, fieldBody, protowire.BytesType)
 		out = protowire.AppendVarint(out, uint64(body))
-		for _, piece := range m.Body {
-			out = append(out, piece...)
+	}
+	return m.interleave(buf, out, c.pool), nil
+}
+
+// held says whether a piece of the body goes out from where it lies.
+func (m *Message) held(piece []byte) bool { return m.Owner != nil && len(piece) >= heldPiece }
+
+// interleave returns the message as pieces that are held and, between them,
+// what is copied behind out, the beginning of buf.
+func (m *Message) interleave(buf *[]byte, out []byte, pool *bufpool.Pool) mem.BufferSlice {
+	copies := mem.NewBuffer(buf, pool)
+	defer copies.Free() // the slices keep it
+	message := make(mem.BufferSlice, 0, 2*len(m.Body)+1)
+	start := 0
+	flush := func() {
+		if len(out) > start {
+			message = append(message, copies.Slice(start, len(out)))
+			start = len(out)
 		}
 	}
-	if len(out) != size {
-		c.pool.Put(buf)
-		return nil, fmt.Errorf("a message of %d bytes takes %d", size, len(out))
+	held := make([][]byte, 0, len(m.Body)) // one allocation for all the slices that gRPC wants pointers to
+	for _, piece := range m.Body {
+		if !m.held(piece) {
+			out = append(out, piece...)
+			continue
+		}
+		flush()
+		m.Owner.Retain()
+		held = append(held, piece)
+		message = append(message, mem.NewBuffer(&held[len(held)-1], owned{m.Owner}))
 	}
-	return mem.BufferSlice{mem.NewBuffer(buf, c.pool)}, nil
+	flush()
+	return message
 }
+
+// owned tells the owner of a piece when the transport has let go of it.
+type owned struct{ owner Owner }
+
+// Get implements mem.BufferPool; it is not called.
+func (owned) Get(length int) *[]byte { b := make([]byte, length); return &b }
+
+// Put implements mem.BufferPool.
+func (o owned) Put(*[]byte) { o.owner.Release() }
 
 // Unmarshal implements encoding.CodecV2.
 func (c *Codec) Unmarshal(data mem.BufferSlice, v any) error {

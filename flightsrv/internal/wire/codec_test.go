@@ -7,6 +7,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+
+	"contrail/tablecore/bufpool"
 )
 
 // cutInto returns data in pieces of n bytes.
@@ -20,7 +22,7 @@ func cutInto(data []byte, n int) mem.BufferSlice {
 }
 
 func TestCodecMarshal(t *testing.T) {
-	c := NewCodec(&Pool{})
+	c := NewCodec(&bufpool.Pool{})
 	for _, body := range [][][]byte{nil, {nil, {}}, {[]byte("abc")}, {[]byte("a"), nil, bytes.Repeat([]byte("b"), 1<<21)}} {
 		out, err := c.Marshal(&Message{Header: []byte("head"), Body: body})
 		if err != nil {
@@ -45,6 +47,55 @@ func TestCodecMarshal(t *testing.T) {
 	}
 }
 
+// owner counts the references to a body.
+type owner struct{ references int }
+
+func (o *owner) Retain()  { o.references++ }
+func (o *owner) Release() { o.references-- }
+
+// A body with an owner is not copied, and its owner kept until the transport
+// has let go of every piece; the bytes are those of the body that is copied.
+func TestCodecHolds(t *testing.T) {
+	c := NewCodec(&bufpool.Pool{Poison: true})
+	small, large := bytes.Repeat([]byte("s"), heldPiece-1), bytes.Repeat([]byte("L"), heldPiece)
+	for name, body := range map[string][][]byte{
+		"nothing": nil, "small": {small, nil}, "large": {large}, "large, twice": {large, large},
+		"mixed": {small, large, small[:8], small, large, small[:3]},
+	} {
+		copied, err := c.Marshal(&Message{Header: []byte("head"), Body: body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &owner{}
+		held, err := c.Marshal(&Message{Header: []byte("head"), Body: body, Owner: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(copied.Materialize(), held.Materialize()) {
+			t.Errorf("%s: the bytes differ", name)
+		}
+		want := 0
+		for _, piece := range body {
+			if len(piece) >= heldPiece {
+				want++
+			}
+		}
+		if o.references != want {
+			t.Errorf("%s: the owner is held %d times, want %d", name, o.references, want)
+		}
+		held.Ref() // as the transport does
+		held.Free()
+		if o.references != want {
+			t.Errorf("%s: let go too early", name)
+		}
+		held.Free()
+		copied.Free()
+		if o.references != 0 {
+			t.Errorf("%s: the owner is held %d times at the end", name, o.references)
+		}
+	}
+}
+
 // FuzzCodec compares the short way with protobuf's own code.
 func FuzzCodec(f *testing.F) {
 	full, err := proto.Marshal(&flight.FlightData{FlightDescriptor: &flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{"a", "b"}},
@@ -63,7 +114,7 @@ func FuzzCodec(f *testing.F) {
 	f.Add([]byte{0x02, 0}, 5)                      // field 0
 	f.Add([]byte{0x92, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, 0}, 5)
 
-	codec := NewCodec(&Pool{})
+	codec := NewCodec(&bufpool.Pool{})
 	f.Fuzz(func(t *testing.T, data []byte, piece int) {
 		var want, got flight.FlightData
 		wantErr := proto.Unmarshal(data, &want)
@@ -77,36 +128,23 @@ func FuzzCodec(f *testing.F) {
 	})
 }
 
-func TestPool(t *testing.T) {
-	var p Pool
-	for _, n := range []int{0, 1, 4096, 4097, 1 << 20, 1<<22 - 1, 1 << 22, 1<<22 + 1} {
-		b := p.Get(n)
-		if len(*b) != n {
-			t.Fatalf("asked for %d bytes, got %d", n, len(*b))
-		}
-		*b = (*b)[:0] // as gRPC may give it back
-		p.Put(b)
-		if b = p.Get(n); len(*b) != n {
-			t.Fatalf("asked for %d bytes again, got %d", n, len(*b))
-		}
-	}
-	odd := make([]byte, 5000)
-	p.Put(&odd) // not one of its own sizes: forgotten
-	tiny := []byte{1}
-	p.Put(&tiny)
-}
-
 func BenchmarkCodec(b *testing.B) {
 	body := bytes.Repeat([]byte("x"), 1<<20)
 	message := &Message{Header: make([]byte, 300), Body: [][]byte{body[:1<<19], body[1<<19:]}}
-	c := NewCodec(&Pool{})
-	b.Run("marshal", func(b *testing.B) {
-		b.SetBytes(1 << 20)
-		for b.Loop() {
-			out, _ := c.Marshal(message)
-			out.Free()
-		}
-	})
+	c := NewCodec(&bufpool.Pool{})
+	for name, o := range map[string]Owner{"copied": nil, "held": &owner{}} {
+		b.Run("marshal/"+name, func(b *testing.B) {
+			b.SetBytes(1 << 20)
+			message.Owner = o
+			for b.Loop() {
+				out, err := c.Marshal(message)
+				if err != nil {
+					b.Fatal(err)
+				}
+				out.Free()
+			}
+		})
+	}
 	data, _ := proto.Marshal(&flight.FlightData{DataHeader: message.Header, DataBody: body})
 	pieces := cutInto(data, 16<<10)
 	for name, codec := range map[string]interface {

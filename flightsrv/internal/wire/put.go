@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/descriptors"
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
@@ -27,7 +28,7 @@ type PutOptions struct {
 	// Bodies is the pool of the connection's Codec, which gets message bodies
 	// back when the last array on them is released; nil where they are the
 	// garbage collector's.
-	Bodies *Pool
+	Bodies *bufpool.Pool
 	// Budget is shared by all puts of a server.
 	Budget *Budget
 	// MaxMessageBytes bounds what the buffers of one message may need once they
@@ -438,7 +439,7 @@ func firstDifference(was, is *arrow.Schema) (column, expected, found string, dif
 // the next is asked for, and its body until the last array on it is released.
 type messageQueue struct {
 	messages []*flight.FlightData
-	bodies   *Pool
+	bodies   *bufpool.Pool
 	current  *ipc.Message
 }
 
@@ -455,7 +456,7 @@ func (q *messageQueue) Message() (*ipc.Message, error) {
 	q.messages = q.messages[1:]
 	body := memory.NewBufferBytes(m.DataBody)
 	if q.bodies != nil && len(m.DataBody) >= pooledBody {
-		body = memory.NewBufferWithAllocator(m.DataBody, poolAllocator{q.bodies})
+		body = memory.NewBufferWithAllocator(m.DataBody, q.bodies)
 	}
 	defer body.Release() // the message keeps it
 	q.current = ipc.NewMessage(memory.NewBufferBytes(m.DataHeader), body)

@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/descriptors"
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/tableerr"
 )
 
@@ -352,7 +353,7 @@ func TestBudget(t *testing.T) {
 // and go back to the pool then.
 func TestPutPooledBodies(t *testing.T) {
 	o := testOptions()
-	o.Bodies = &Pool{Poison: true}
+	o.Bodies = &bufpool.Pool{Poison: true}
 	sent := client(t, weather, goBatches(20_000, 20_000, 20_000))
 	for _, m := range sent {
 		if n := len(m.DataBody); n >= pooledBody {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/tableerr"
 )
 
@@ -55,7 +56,7 @@ func TestReceive(t *testing.T) {
 		{"garbage", frame(0, []byte{0xff}), tableerr.TokenInvalid, "no FlightData"},
 		{"too large", []byte{0, 0xff, 0xff, 0xff, 0xff}, tableerr.TokenMessageTooLarge, "max_receive_message_bytes"},
 	} {
-		r := &transportReceiver{transport: bytesTransport{bytes.NewReader(c.bytes)}, codec: NewCodec(&Pool{Poison: true}), limit: 1 << 20}
+		r := &transportReceiver{transport: bytesTransport{bytes.NewReader(c.bytes)}, codec: NewCodec(&bufpool.Pool{Poison: true}), limit: 1 << 20}
 		for err = nil; err == nil; {
 			var m *flight.FlightData
 			if m, err = r.Recv(); err == nil && len(m.DataBody) > 0 && !bytes.Equal(m.DataBody, large) {

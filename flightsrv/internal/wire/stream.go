@@ -21,7 +21,8 @@ const (
 )
 
 // Sender is the sending half of a DoGet stream on a connection with a Codec. It
-// is given *Message; the message is free for reuse when SendMsg returns.
+// is given *Message; the Message is free for reuse when SendMsg returns, its
+// body when its owner, if it has one, is released.
 type Sender interface {
 	SendMsg(m any) error
 }
@@ -93,7 +94,7 @@ func (s *Stream) WriteSchema() (err error) {
 	defer recovered(&err)
 	payload := ipc.GetSchemaPayload(s.schema, scratch)
 	defer payload.Release()
-	return s.sendPayload(&payload)
+	return s.sendPayload(&payload, nil)
 }
 
 // recovered turns a panic of the IPC writer into an error.
@@ -186,7 +187,7 @@ func (s *Stream) try(batch arrow.RecordBatch, at, n int64, pinch bool) (size int
 	if s.dictionaries != nil {
 		return 0, s.dictionaries.Write(cut)
 	}
-	return 0, s.sendPayload(&payload)
+	return 0, s.sendPayload(&payload, cut)
 }
 
 // cut returns n rows of the batch on the stream's schema. Its columns carry no
@@ -285,18 +286,19 @@ func (w payloadWriter) WritePayload(p ipc.Payload) error {
 	if err != nil || ipc.MessageType(kind) == ipc.MessageSchema {
 		return err
 	}
-	return w.stream.sendPayload(&p)
+	return w.stream.sendPayload(&p, nil)
 }
 
-// sendPayload sends one IPC message.
-func (s *Stream) sendPayload(p *ipc.Payload) error {
+// sendPayload sends one IPC message. owner, if there is one, keeps alive what
+// the message has not got from scratch.
+func (s *Stream) sendPayload(p *ipc.Payload, owner Owner) error {
 	head := p.Meta()
 	defer head.Release()
 	pieces := pieceWriter{pieces: s.message.Body[:0]}
 	if err := p.SerializeBody(&pieces); err != nil {
 		return err
 	}
-	s.message.Header, s.message.Body = head.Bytes(), pieces.pieces
+	s.message.Header, s.message.Body, s.message.Owner = head.Bytes(), pieces.pieces, owner
 	size := head.Len() + pieces.size + frameBytes
 	if size > s.limit {
 		return &tableerr.MessageTooLarge{LimitBytes: int64(s.limit), Bytes: int64(size),

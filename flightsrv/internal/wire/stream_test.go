@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +14,11 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/experimental"
 
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/tableerr"
 )
 
@@ -298,6 +303,77 @@ func TestCompactDictionary(t *testing.T) {
 		array.MakeArrayOfNull(mem, arrow.PrimitiveTypes.Int8, 1), array.MakeArrayOfNull(mem, arrow.PrimitiveTypes.Int8, 1))
 	if compactDictionary(numbers) != nil {
 		t.Error("a dictionary of numbers is cut")
+	}
+}
+
+// heldServer sends batches that it releases as soon as they are written; from
+// then on only the transport holds them.
+type heldServer struct {
+	flight.BaseFlightServer
+	mem memory.Allocator
+}
+
+const heldBatches, heldRows = 40, 20_000
+
+func (s *heldServer) DoGet(_ *flight.Ticket, stream flight.FlightService_DoGetServer) error {
+	var w *Stream
+	for i := range heldBatches {
+		batch := weatherBatch(s.mem, i*heldRows, heldRows)
+		if w == nil {
+			w = NewStream(stream, batch.Schema(), limit)
+			if err := w.WriteSchema(); err != nil {
+				return err
+			}
+		}
+		err := w.Write(batch)
+		batch.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// Batches reach the client whole although their memory is overwritten when
+// they are released, and all of it is released.
+func TestStreamHoldsBatches(t *testing.T) {
+	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer checked.AssertSize(t, 0)
+	pool := &bufpool.Pool{Poison: true}
+	server := grpc.NewServer(grpc.ForceServerCodecV2(NewCodec(pool)), experimental.BufferPool(pool))
+	defer server.GracefulStop()
+	flight.RegisterFlightServiceServer(server, &heldServer{mem: bufpool.Poison(checked)})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(l) //nolint:errcheck // ends with the test
+	client, err := flight.NewClientWithMiddleware(l.Addr().String(), nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	stream, err := client.DoGet(t.Context(), &flight.Ticket{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := flight.NewRecordReader(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Release()
+	rows := 0
+	for reader.Next() {
+		got := reader.RecordBatch()
+		n := int(got.NumRows())
+		want := weatherBatch(memory.DefaultAllocator, rows, n)
+		if !array.RecordEqual(got, want) {
+			t.Fatalf("%d rows from %d on are not those that were sent", n, rows)
+		}
+		rows += n
+	}
+	if err := reader.Err(); err != nil || rows != heldBatches*heldRows {
+		t.Errorf("%d rows arrive, %v", rows, err)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/bufpool"
 )
 
 // ErrTooLarge says that the rows are more than one array can hold.
@@ -38,7 +40,7 @@ func Rows(runs []Run) int {
 // sources have the same type. The result belongs to the caller; a single run
 // shares its source's memory. Strings or binaries of more than 2 GiB in total,
 // or as many elements of lists, are ErrTooLarge, because their offsets have 32
-// bits.
+// bits. What mem hands out need not be cleared.
 func Array(mem memory.Allocator, sources []arrow.Array, runs []Run) (arrow.Array, error) {
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("assemble: no source array")
@@ -86,7 +88,7 @@ func concatenated(mem memory.Allocator, sources []arrow.Array, runs []Run) (arro
 	if len(slices) == 0 {
 		return array.NewSlice(sources[0], 0, 0), nil
 	}
-	return array.Concatenate(slices, mem)
+	return array.Concatenate(slices, bufpool.Zeroed(mem))
 }
 
 // fixed copies values of width bytes.

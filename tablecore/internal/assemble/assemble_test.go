@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/bufpool"
 )
 
 var types = []arrow.DataType{
@@ -75,7 +77,7 @@ func TestArray(t *testing.T) {
 					start := r.IntN(sources[k].Len())
 					runs = append(runs, Run{k, start, r.IntN(sources[k].Len() - start + 1)})
 				}
-				got, err := Array(mem, sources, runs)
+				got, err := Array(bufpool.Poison(mem), sources, runs)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -101,6 +103,7 @@ func TestNoSource(t *testing.T) {
 }
 
 func BenchmarkArray(b *testing.B) {
+	mem := &bufpool.Pool{}
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, typ := range []arrow.DataType{arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String} {
 		for _, length := range []int{1, 1000} {
@@ -113,7 +116,7 @@ func BenchmarkArray(b *testing.B) {
 				}
 				b.SetBytes(rows * 8)
 				for b.Loop() {
-					a, err := Array(memory.DefaultAllocator, sources, runs)
+					a, err := Array(mem, sources, runs)
 					if err != nil {
 						b.Fatal(err)
 					}

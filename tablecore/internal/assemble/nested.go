@@ -7,6 +7,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/bufpool"
 )
 
 // Copy returns a new array with n rows of source from row start on, which
@@ -116,7 +118,7 @@ func Pick(mem memory.Allocator, source arrow.Array, positions []int) (arrow.Arra
 			continue
 		}
 		if len(sources) == 1 {
-			null := array.MakeArrayOfNull(mem, source.DataType(), 1)
+			null := array.MakeArrayOfNull(bufpool.Zeroed(mem), source.DataType(), 1)
 			defer null.Release()
 			sources = append(sources, null)
 		}

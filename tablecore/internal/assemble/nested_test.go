@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/bufpool"
 )
 
 var nestedCases = []struct {
@@ -49,7 +51,7 @@ func TestNested(t *testing.T) {
 						want = append(want, sources[s].ValueStr(start+i))
 					}
 				}
-				got, err := Array(mem, sources, runs)
+				got, err := Array(bufpool.Poison(mem), sources, runs)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,13 +84,13 @@ func TestPickAndCopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		picked, err := Pick(mem, whole, []int{4, -1, 0, 1, 1, -1})
+		picked, err := Pick(bufpool.Poison(mem), whole, []int{4, -1, 0, 1, 1, -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		null := array.NullValueStr
 		sameRows(t, picked, []string{whole.ValueStr(4), null, whole.ValueStr(0), whole.ValueStr(1), whole.ValueStr(1), null})
-		copied, err := Copy(mem, whole, 1, 3)
+		copied, err := Copy(bufpool.Poison(mem), whole, 1, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"contrail/tablecore/bufpool"
 )
 
 // node makes the arrays of a wanted field from the leaves below it. A node
@@ -142,7 +144,7 @@ func errMissing(name string) error {
 func (n *node) build(slots int) (arrow.ArrayData, error) {
 	switch {
 	case n.leaf == nil:
-		null := array.MakeArrayOfNull(n.mem, n.field.Type, slots)
+		null := array.MakeArrayOfNull(bufpool.Zeroed(n.mem), n.field.Type, slots)
 		defer null.Release()
 		null.Data().Retain()
 		return null.Data(), nil

@@ -13,6 +13,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"contrail/tablecore/bufpool"
 )
 
 var tickSchema = arrow.NewSchema([]arrow.Field{
@@ -143,7 +145,7 @@ func BenchmarkWriteSmall(b *testing.B) {
 func BenchmarkRead(b *testing.B) {
 	const rows = 1 << 20
 	raw := writeTicks(b, ticks(rows, 1000, true), WriteOptions{})
-	f := openFile(b, raw, memory.DefaultAllocator)
+	f := openFile(b, raw, &bufpool.Pool{})
 	read := func(b *testing.B, fields []arrow.Field) {
 		for b.Loop() {
 			if n := drain(b, f, ReadRequest{Fields: fields}); n != rows {
@@ -193,7 +195,7 @@ func BenchmarkStockRead(b *testing.B) {
 func BenchmarkReadEntity(b *testing.B) {
 	const rows = 1 << 20
 	raw := writeTicks(b, ticks(rows, 100, true), WriteOptions{})
-	f := openFile(b, raw, memory.DefaultAllocator)
+	f := openFile(b, raw, &bufpool.Pool{})
 	rng := rand.New(rand.NewPCG(1, 1))
 	b.Run("rows=10485", func(b *testing.B) {
 		for b.Loop() {

@@ -20,23 +20,13 @@ type bytesDecoder struct {
 	perSlot int // bytes of a slot in the array taken last, rounded up
 
 	dict    bytesDictionary
-	scratch [1024]uint32
+	scratch [1025]uint32 // one more than is read at once
 
 	encoding int
 	body     []byte       // PLAIN and DELTA_LENGTH: what is left
 	lengths  deltaDecoder // DELTA_LENGTH: of the values left
 	indices  hybrid
 	prefixed prefixDecoder
-}
-
-// bytesDictionary holds the values of a dictionary page. Those of at most 8
-// bytes lie in short too, so that they can be copied with one store.
-type bytesDictionary struct {
-	offsets  []uint32
-	data     []byte
-	short    []uint64
-	allShort bool
-	longest  int
 }
 
 func (d *bytesDecoder) arrowType() arrow.DataType { return arrow.BinaryTypes.Binary }
@@ -94,35 +84,6 @@ func (d *bytesDecoder) room(n int64, slots int) ([]byte, error) {
 		growBuffer(d.data, int(need)+8)
 	}
 	return d.data.Bytes(), nil
-}
-
-func (d *bytesDecoder) setDictionary(values int, body []byte) error {
-	if values > len(body)/4 {
-		return fmt.Errorf("a dictionary claims %d values in %d bytes", values, len(body))
-	}
-	dict := bytesDictionary{
-		offsets:  make([]uint32, 1, values+1),
-		data:     make([]byte, 0, len(body)-4*values),
-		short:    make([]uint64, values),
-		allShort: true,
-	}
-	for i := range values {
-		v, rest, err := plainBytes(body)
-		if err != nil {
-			return err
-		}
-		body = rest
-		if len(dict.data)+len(v) > cap(dict.data) {
-			return fmt.Errorf("a dictionary of %d values ends early", values)
-		}
-		dict.data = append(dict.data, v...)
-		dict.offsets = append(dict.offsets, uint32(len(dict.data)))
-		dict.short[i] = load64(v, 0)
-		dict.allShort = dict.allShort && len(v) <= 8
-		dict.longest = max(dict.longest, len(v))
-	}
-	d.dict = dict
-	return nil
 }
 
 // plainBytes takes a PLAIN value off the front of b.
@@ -285,150 +246,6 @@ func (d *bytesDecoder) nextLengths(part []uint32) (total int64, err error) {
 		return 0, fmt.Errorf("strings claim %d bytes of %d", total, len(d.body))
 	}
 	return total, nil
-}
-
-// gather looks values up in the dictionary. A run of one value, as a sorted
-// column has, becomes one arithmetic series of offsets.
-func (d *bytesDecoder) gather(slots int) error {
-	for slots > 0 {
-		k, repeated, err := d.indices.run(slots)
-		if err != nil {
-			return err
-		}
-		if repeated {
-			if err := d.repeat(d.indices.value, k); err != nil {
-				return err
-			}
-			d.indices.repeat -= k
-		} else {
-			k = min(k, len(d.scratch))
-			part := d.scratch[:k]
-			d.indices.unpack(part)
-			if err := d.lookUp(part); err != nil {
-				return err
-			}
-		}
-		slots -= k
-	}
-	return nil
-}
-
-func (d *bytesDecoder) value(index uint32) ([]byte, error) {
-	if int64(index) >= int64(len(d.dict.short)) {
-		return nil, errIndex(index, len(d.dict.short))
-	}
-	return d.dict.data[d.dict.offsets[index]:d.dict.offsets[index+1]], nil
-}
-
-func (d *bytesDecoder) repeat(index uint32, slots int) error {
-	v, err := d.value(index)
-	if err != nil {
-		return err
-	}
-	total := int64(len(v)) * int64(slots)
-	data, err := d.room(total, slots)
-	if err != nil {
-		return err
-	}
-	end := int32(d.end)
-	for i, to := 0, d.ends(slots); i < len(to); i++ {
-		end += int32(len(v))
-		to[i] = end
-	}
-	if dst := data[d.end : d.end+int(total)]; len(dst) > 0 {
-		for n := copy(dst, v); n < len(dst); {
-			n += copy(dst[n:], dst[:n])
-		}
-	}
-	d.end = int(end)
-	d.n += slots
-	return nil
-}
-
-// lookUp appends the values of a few indices.
-func (d *bytesDecoder) lookUp(indices []uint32) error {
-	dict := &d.dict
-	if dict.allShort {
-		return d.lookUpShort(indices)
-	}
-	total := int64(0)
-	for _, index := range indices {
-		if int64(index) >= int64(len(dict.short)) {
-			return errIndex(index, len(dict.short))
-		}
-		total += int64(dict.offsets[index+1] - dict.offsets[index])
-	}
-	data, err := d.room(total, len(indices))
-	if err != nil {
-		return err
-	}
-	ends, end := d.ends(len(indices)), d.end
-	for i, index := range indices {
-		end += copy(data[end:], dict.data[dict.offsets[index]:dict.offsets[index+1]])
-		ends[i] = int32(end)
-	}
-	d.end = end
-	d.n += len(indices)
-	return nil
-}
-
-// lookUpShort appends values of at most 8 bytes, each stored as one word.
-func (d *bytesDecoder) lookUpShort(indices []uint32) error {
-	data, err := d.room(8*int64(len(indices)), len(indices))
-	if err != nil {
-		return err
-	}
-	ends, end := d.ends(len(indices)), d.end
-	short, offsets := d.dict.short, d.dict.offsets
-	for i, index := range indices {
-		if int64(index) >= int64(len(short)) {
-			return errIndex(index, len(short))
-		}
-		binary.LittleEndian.PutUint64(data[end:], short[index])
-		end += int(offsets[index+1] - offsets[index])
-		ends[i] = int32(end)
-	}
-	d.end = end
-	d.n += len(indices)
-	return nil
-}
-
-// gatherSparse looks values up where valid says so.
-func (d *bytesDecoder) gatherSparse(slots int, valid []byte, at int) error {
-	for slots > 0 {
-		k := min(slots, len(d.scratch))
-		present := countBits(valid, at, k)
-		part := d.scratch[:present]
-		if err := d.indices.read(part); err != nil {
-			return err
-		}
-		before, ends := d.n, d.ends(k)
-		if err := d.lookUp(part); err != nil {
-			return err
-		}
-		d.n = before + k
-		d.spreadEnds(ends, valid, at, present)
-		slots -= k
-		at += k
-	}
-	return nil
-}
-
-// spreadEnds moves the ends of present values apart, so that each lies where
-// its bit is set; a null ends where the value before it does.
-func (d *bytesDecoder) spreadEnds(ends []int32, valid []byte, at, present int) {
-	from := present - 1
-	start := arrow.Int32Traits.CastFromBytes(d.offsets.Bytes())[d.n-len(ends)]
-	for to := len(ends) - 1; to > from; to-- {
-		if from >= 0 {
-			ends[to] = ends[from]
-		} else {
-			ends[to] = start
-		}
-		if from >= 0 && bitAt(valid, at+to) {
-			from--
-		}
-	}
 }
 
 func (d *bytesDecoder) skip(present int) error {

@@ -2,6 +2,7 @@ package datafile
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
@@ -263,6 +264,20 @@ func bigEndian(b []byte) (decimal128.Num, bool) {
 	return decimal128.New(int64(high), low), true
 }
 
+// decimals converts n values that are written so.
+func decimals(mem memory.Allocator, n int, value func(i int) []byte) ([]*memory.Buffer, error) {
+	out, to := decimalBuffer(mem, n)
+	for i := range to {
+		v, ok := bigEndian(value(i))
+		if !ok {
+			out.Release()
+			return nil, errors.New("a decimal is out of range")
+		}
+		to[i] = v
+	}
+	return []*memory.Buffer{out}, nil
+}
+
 func fromFixedLen(width int, have, want arrow.DataType) converter {
 	switch {
 	case have.ID() == arrow.FLOAT16 && want.ID() == arrow.FLOAT16,
@@ -280,16 +295,8 @@ func fromFixedLen(width int, have, want arrow.DataType) converter {
 	case scaled(have, want):
 		return func(mem memory.Allocator, buffers []*memory.Buffer, n int, _ []byte) ([]*memory.Buffer, error) {
 			defer buffers[0].Release()
-			out, to := decimalBuffer(mem, n)
-			for i := range to {
-				v, ok := bigEndian(buffers[0].Bytes()[i*width : (i+1)*width])
-				if !ok {
-					out.Release()
-					return nil, fmt.Errorf("a decimal is out of range")
-				}
-				to[i] = v
-			}
-			return []*memory.Buffer{out}, nil
+			values := buffers[0].Bytes()
+			return decimals(mem, n, func(i int) []byte { return values[i*width : (i+1)*width] })
 		}
 	}
 	return nil
@@ -304,19 +311,9 @@ func fromByteArray(have, want arrow.DataType) converter {
 		return identity
 	case scaled(have, want):
 		return func(mem memory.Allocator, buffers []*memory.Buffer, n int, _ []byte) ([]*memory.Buffer, error) {
-			defer buffers[0].Release()
-			defer buffers[1].Release()
-			offsets := arrow.GetData[int32](buffers[0].Bytes())
-			out, to := decimalBuffer(mem, n)
-			for i := range to {
-				v, ok := bigEndian(buffers[1].Bytes()[offsets[i]:offsets[i+1]])
-				if !ok {
-					out.Release()
-					return nil, fmt.Errorf("a decimal is out of range")
-				}
-				to[i] = v
-			}
-			return []*memory.Buffer{out}, nil
+			defer releaseAll(buffers...)
+			offsets, values := arrow.GetData[int32](buffers[0].Bytes()), buffers[1].Bytes()
+			return decimals(mem, n, func(i int) []byte { return values[offsets[i]:offsets[i+1]] })
 		}
 	}
 	return nil
@@ -325,10 +322,11 @@ func fromByteArray(have, want arrow.DataType) converter {
 // checkText refuses strings that are not UTF-8, which Arrow's readers rely on.
 func checkText(_ memory.Allocator, buffers []*memory.Buffer, n int, _ []byte) ([]*memory.Buffer, error) {
 	data := buffers[1].Bytes()
-	ok := utf8.Valid(data)
-	if ok && !isASCII(data) {
+	ok := isASCII(data)
+	if !ok && utf8.Valid(data) {
 		// All of it is valid, so that each string is if it begins with a
 		// character.
+		ok = true
 		for _, at := range arrow.GetData[int32](buffers[0].Bytes())[:n+1] {
 			ok = ok && (int(at) == len(data) || utf8.RuneStart(data[at]))
 		}
@@ -341,8 +339,16 @@ func checkText(_ memory.Allocator, buffers []*memory.Buffer, n int, _ []byte) ([
 }
 
 func isASCII(b []byte) bool {
+	const high = 0x8080808080808080
+	for len(b) >= 32 {
+		word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+		if (word(0)|word(8)|word(16)|word(24))&high != 0 {
+			return false
+		}
+		b = b[32:]
+	}
 	for len(b) >= 8 {
-		if binary.LittleEndian.Uint64(b)&0x8080808080808080 != 0 {
+		if binary.LittleEndian.Uint64(b)&high != 0 {
 			return false
 		}
 		b = b[8:]

@@ -123,13 +123,21 @@ func decodeDelta[T uint32 | uint64](d *deltaDecoder, dst []T) error {
 
 func unpackDeltas[T uint32 | uint64](d *deltaDecoder, dst []T) {
 	last, step, pos, width, b := d.last, d.minDelta, d.pos, d.width, d.b
+	if width == 0 { // steps of one length, as times of a regular series have
+		for i := range dst {
+			last += step
+			dst[i] = T(last)
+		}
+		d.last = last
+		return
+	}
 	mask := uint64(1)<<width - 1
 	// A load may reach beyond the miniblock, where the mask cuts it off, but
 	// not beyond the page.
 	fast := len(dst)
 	if room := (len(b)-8)*8 - pos; room < 0 {
 		fast = 0
-	} else if width > 0 {
+	} else {
 		fast = min(fast, room/width+1)
 	}
 	for i := range dst[:fast] {

@@ -20,7 +20,8 @@ type File struct {
 
 // Open joins an open object with its footer. It reads nothing and takes no
 // ownership of r, which must stay open while the File is used. path names the
-// file in errors; mem is where batches come from, nil means Go's heap.
+// file in errors; mem is where batches come from, nil means Go's heap. What it
+// hands out need not be cleared.
 func Open(r Source, footer *Footer, path string, mem memory.Allocator) *File {
 	if mem == nil {
 		mem = memory.DefaultAllocator

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
+	"contrail/tablecore/bufpool"
 	"contrail/tablecore/tableerr"
 )
 
@@ -38,7 +39,7 @@ func FuzzReadTable(f *testing.F) {
 			mustBeCorrupt(t, err)
 			return
 		}
-		file := Open(src, footer, "x", mem)
+		file := Open(src, footer, "x", bufpool.Poison(mem))
 		for _, field := range footer.StorageSchema().Fields() {
 			readUpTo(t, file, ReadRequest{Fields: []arrow.Field{field}, BatchRows: 7})
 			if n := footer.Rows(); n > 3 {

@@ -85,6 +85,10 @@ func (h *hybrid) unpack(dst []uint32) {
 	mask := uint64(1)<<h.width - 1
 	pos, buf, width := h.packedPos, h.packedBuf, h.width
 	i := 0
+	if width <= 8 && pos%(8*max(width, 1)) == 0 {
+		i = unpackGroups(dst, buf[pos>>3:], width)
+		pos += i * width
+	}
 	if width <= 32 {
 		for ; i < len(dst) && pos>>3+8 <= len(buf); i++ {
 			dst[i] = uint32(binary.LittleEndian.Uint64(buf[pos>>3:]) >> (pos & 7) & mask)
@@ -97,6 +101,23 @@ func (h *hybrid) unpack(dst []uint32) {
 	}
 	h.packedPos = pos
 	h.packed -= len(dst)
+}
+
+// unpackGroups decodes whole groups of 8 values of at most 8 bits, with one load
+// for each, and returns how many values that are.
+func unpackGroups(dst []uint32, buf []byte, width int) int {
+	mask := uint64(1)<<width - 1
+	n := 0
+	for at := 0; n+8 <= len(dst) && at+8 <= len(buf); at += width {
+		word := binary.LittleEndian.Uint64(buf[at:])
+		group := (*[8]uint32)(dst[n:])
+		for i := range group {
+			group[i] = uint32(word & mask)
+			word >>= width
+		}
+		n += 8
+	}
+	return n
 }
 
 // read decodes len(dst) values.

@@ -12,6 +12,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/bufpool"
 )
 
 // memSource is a file in memory.
@@ -184,8 +186,12 @@ func writeFile(t testing.TB, schema *arrow.Schema, opts WriteOptions, batches ..
 	return out.Bytes(), written
 }
 
+// openFile opens a file. Where mem counts what it gives, it is poisoned.
 func openFile(t testing.TB, raw []byte, mem memory.Allocator) *File {
 	t.Helper()
+	if _, checked := mem.(*memory.CheckedAllocator); checked {
+		mem = bufpool.Poison(mem)
+	}
 	src := newSource(raw)
 	footer, err := ParseFooter(context.Background(), src, "data/x.parquet")
 	if err != nil {

@@ -56,10 +56,14 @@ type Files struct {
 	damaged func(ctx context.Context, path, reason string)
 }
 
-// Files returns the data files of the table in store.
+// Files returns the data files of the table in store. Their rows are decoded to
+// memory of mem, which need not be cleared.
 func (c *Cache) Files(store objstore.Store, mem memory.Allocator, damaged func(ctx context.Context, path, reason string)) *Files {
 	return &Files{cache: c, store: store, mem: mem, damaged: damaged}
 }
+
+// Allocator is where the rows of the files are decoded to.
+func (fs *Files) Allocator() memory.Allocator { return fs.mem }
 
 // File is an open data file.
 type File struct {

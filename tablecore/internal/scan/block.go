@@ -51,9 +51,22 @@ func (r *Reader) fill(ctx context.Context) error {
 			r.done = true
 			break
 		}
+		if r.goesAlone(b) {
+			break
+		}
 	}
 	r.done = r.done || r.limit == 0
 	return r.emit(b)
+}
+
+// goesAlone says that a block is the end of a batch, long enough to go out as it
+// is: whatever follows lies in another one.
+func (r *Reader) goesAlone(b *block) bool {
+	if len(b.runs) != 1 || b.runs[0].Len < r.most/longRun {
+		return false
+	}
+	run := b.runs[0]
+	return int64(run.Start+run.Len) == b.sources[run.Source].NumRows()
 }
 
 // step adds the next run of rows to a block; false at the end of the scan.
@@ -136,8 +149,8 @@ func (r *Reader) put(b *block, c *cursor, at, n int) {
 // emit appends batches of at most batch_rows with the rows of a block. Long runs
 // become batches of their own, because then nothing is copied.
 func (r *Reader) emit(b *block) error {
-	most := r.plan.query.batchRows
-	alone := max(1, most/4)
+	most := r.most
+	alone := max(1, most/longRun)
 	var now []assemble.Run
 	room := most
 	flush := func() error {
@@ -187,7 +200,7 @@ func (r *Reader) batch(sources []arrow.RecordBatch, runs []assemble.Run) (arrow.
 		for k, s := range sources {
 			parts[k] = s.Column(i)
 		}
-		stored, err := assemble.Array(r.plan.mem, parts, runs)
+		stored, err := assemble.Array(r.plan.data.Allocator(), parts, runs)
 		if err != nil {
 			return nil, err
 		}

@@ -19,10 +19,18 @@ const (
 	decodeBytes = 64 << 20
 	// minBatchRows is the least that is decoded of a file at once.
 	minBatchRows = 64
-	// blockBytes is about how much is put in order at a time.
-	blockBytes = 16 << 20
+	// targetBytes is about what a batch holds. A server sends it as one message,
+	// with its caches still warm.
+	targetBytes = 1 << 20
+	// rowsPerFile is how many rows of each of the files that are read side by side
+	// are put in order at a time, within blockBytes.
+	rowsPerFile = 1 << 10
+	blockBytes  = 16 << 20
 	// maxBlockRows bounds the rows of a block.
 	maxBlockRows = 128 << 10
+	// longRun is which part of a batch a run must be at least to become one by
+	// itself.
+	longRun = 4
 	// maxHeldRows bounds the rows of batches a block holds on to, of which a
 	// filter may want few.
 	maxHeldRows = 4 * maxBlockRows
@@ -42,6 +50,7 @@ type Reader struct {
 	cursors map[int]*cursor
 	hold    bool
 	rows    int   // of a cursor's batch
+	most    int   // rows of a batch that is given out
 	block   int64 // rows of a block
 	blocks  int   // begun so far
 	limit   int64 // rows that may still be given, −1 = any
@@ -71,8 +80,9 @@ func (p *Plan) Open(ctx context.Context) (*Reader, error) {
 	}
 	width := p.rowWidth(r.columns)
 	r.hold = depth <= maxOpenFiles
-	r.rows = int(max(minBatchRows, min(DefaultBatchRows, decodeBytes/(int64(max(depth, 1))*width))))
-	r.block = min(maxBlockRows, max(1024, blockBytes/width))
+	r.rows = int(max(minBatchRows, min(DefaultBatchRows, targetBytes/width, decodeBytes/(int64(max(depth, 1))*width))))
+	r.most = p.mostRows(width)
+	r.block = max(1024, min(maxBlockRows, blockBytes/width, max(targetBytes/width, int64(depth)*rowsPerFile)))
 	if r.limit >= 0 && p.query.filter == nil {
 		r.block = max(1, min(r.block, r.limit))
 		r.rows = min(r.rows, max(minBatchRows, int(r.block)))
@@ -85,6 +95,11 @@ func (p *Plan) Open(ctx context.Context) (*Reader, error) {
 	r.setWanted()
 	r.stats.FilesSkipped = int64(len(p.snap.Files)) - r.stats.Files
 	return r, nil
+}
+
+// mostRows is how many rows of so many bytes a batch that is given out holds.
+func (p *Plan) mostRows(width int64) int {
+	return min(p.query.batchRows, int(max(1, targetBytes/width)))
 }
 
 // column returns the place of a column among those that are read.
