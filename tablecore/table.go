@@ -55,7 +55,7 @@ func newTable(ctx context.Context, w *Warehouse, name tabledef.Name, store objst
 // checkFormat refuses a table whose format this software cannot read, whatever
 // else it may not understand of it.
 func checkFormat(configuration map[string]string) error {
-	_, err := tabledef.ReadableFormat(configuration[tabledef.KeyFormatVersion])
+	_, err := tabledef.ReadableFormat(configuration)
 	return err
 }
 

@@ -104,6 +104,7 @@ var layers = map[string][]string{
 	"tablecore/internal/convert":   {"tablecore/internal/assemble", "tablecore/tabledef", "tablecore/tableerr"},
 	"tablecore/internal/predicate": {"tablecore/internal/entitykey", "tablecore/tabledef", "tablecore/tableerr"},
 	"tablecore/internal/coverage":  {"tablecore/internal/entitykey"},
+	"tablecore/internal/lastvalue": {"tablecore/internal/assemble"},
 	"tablecore/internal/interval":  {"tablecore/tabledef", "tablecore/tableerr"},
 	"tablecore/internal/entitykey": {"tablecore/tabledef", "tablecore/tableerr"},
 	"tablecore/internal/assemble":  {"tablecore/bufpool"},
@@ -140,7 +141,7 @@ var homes = map[string][]string{
 	"github.com/spf13/cobra":     {"cmd/flightsrv"},
 	"github.com/spf13/pflag":     {"cmd/internal/config"},
 
-	"github.com/klauspost/compress": {"tablecore/internal/datafile"},
+	"github.com/klauspost/compress": {"tablecore/internal/datafile", "tablecore/internal/derived"}, // pages, and sections of state files
 	"github.com/pierrec/lz4/v4":     {"tablecore/internal/datafile"},
 	"github.com/maypok86/otter/v2":  {"tablecore/internal/filecache"},
 	"golang.org/x/sys":              {"tablecore/objstore/localfs", "tablecore/internal/scratch"},

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -22,6 +23,9 @@ type Request struct {
 	IngestTimeColumn *string // nil = the default name, "" = none
 	Properties       map[string]string
 	Schema           *arrow.Schema // nil = adopted from the first append
+	// LeastSnapshotRetention is the shortest that contrail.snapshot-retention
+	// may be.
+	LeastSnapshotRetention time.Duration
 }
 
 // New validates a request and returns the definition of a new table with the
@@ -31,7 +35,7 @@ func New(id string, r Request) (*Definition, error) {
 		return nil, err
 	}
 	d := &Definition{ID: id, Format: CurrentFormat, IndexColumn: r.IndexColumn, EntityColumns: r.EntityColumns,
-		Timezone: r.Timezone, Properties: r.Properties, IngestTimeColumn: DefaultIngestTimeColumn}
+		Timezone: r.Timezone, IngestTimeColumn: DefaultIngestTimeColumn}
 	if r.IngestTimeColumn != nil {
 		d.IngestTimeColumn = *r.IngestTimeColumn
 	}
@@ -54,7 +58,7 @@ func New(id string, r Request) (*Definition, error) {
 	if err := CheckTimezone(r.Timezone, d.IndexType); err != nil {
 		return nil, err
 	}
-	if err := CheckProperties(r.Properties); err != nil {
+	if d, err = d.withFirstProperties(r); err != nil {
 		return nil, err
 	}
 	if r.Schema == nil {
@@ -64,6 +68,17 @@ func New(id string, r Request) (*Definition, error) {
 		return nil, err
 	}
 	return d.WithSchema(r.Schema), nil
+}
+
+func (d *Definition) withFirstProperties(r Request) (*Definition, error) {
+	set := PropertyChange{}
+	for key, value := range r.Properties {
+		set[key] = &value
+	}
+	if err := CheckProperties(set, r.LeastSnapshotRetention); err != nil {
+		return nil, err
+	}
+	return d.WithProperties(set)
 }
 
 // checkColumnName refuses a name no column may have; field says where it stood.
@@ -158,9 +173,7 @@ func uniqueness(text string, g Granularity) (Uniqueness, error) {
 	switch u {
 	case "":
 		u = UniqueReject
-	case UniqueReject, UniqueNone:
-	case UniqueOverwrite:
-		return "", tableerr.InvalidField("uniqueness", "uniqueness overwrite is not supported by this version yet; use reject or none")
+	case UniqueReject, UniqueOverwrite, UniqueNone:
 	default:
 		e := tableerr.InvalidField("uniqueness", "uniqueness %q is none of reject, overwrite, none", text)
 		e.Value = text

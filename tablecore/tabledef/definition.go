@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -80,6 +79,23 @@ func (d *Definition) IndexUnit() arrow.TimeUnit {
 	return arrow.Microsecond
 }
 
+// SameKeys says whether two definitions with schemas mean the same by keys and
+// intervals: what is known of a file's entities under one holds under the other.
+func (d *Definition) SameKeys(other *Definition) bool {
+	if d == other {
+		return true
+	}
+	if d.IndexColumn != other.IndexColumn || d.IndexType != other.IndexType || d.IndexUnit() != other.IndexUnit() ||
+		d.Granularity != other.Granularity || !slices.Equal(d.EntityColumns, other.EntityColumns) {
+		return false
+	}
+	return !slices.ContainsFunc(d.EntityColumns, func(name string) bool {
+		a, _ := d.Stored.FieldsByName(name)
+		b, _ := other.Stored.FieldsByName(name)
+		return len(a) != 1 || len(b) != 1 || !arrow.TypeEqual(a[0].Type, b[0].Type)
+	})
+}
+
 // WithSchema returns a copy that has the given declared schema (without or
 // with the insertion-time column), made complete: key columns not null and of
 // plain types, writer-made metadata removed, the insertion-time column appended where it is
@@ -147,11 +163,11 @@ func (d *Definition) Configuration() (map[string]string, error) {
 	return c, nil
 }
 
-// managedDelta are Delta's own properties that a Contrail table carries.
+// managedDelta are Delta's own properties that a Contrail table carries beside
+// KeyFileRetention.
 var managedDelta = map[string]string{
 	"delta.enableInCommitTimestamps":        "true",
 	"delta.logRetentionDuration":            "interval 36500 days",
-	"delta.deletedFileRetentionDuration":    "interval 7 days",
 	"delta.setTransactionRetentionDuration": "interval 7 days",
 }
 
@@ -165,7 +181,7 @@ func setIf(m map[string]string, key, value string) {
 // string and configuration. The format version is checked before anything
 // else (FORMAT_UNREADABLE).
 func FromMetadata(id, schemaString string, configuration map[string]string) (*Definition, error) {
-	format, err := ReadableFormat(configuration[KeyFormatVersion])
+	format, err := ReadableFormat(configuration)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +251,7 @@ func (d *Definition) checkKeysStored() error {
 func userProperties(configuration map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range configuration {
-		if p := registered[k]; p != nil && p.Level == Settable || p == nil && !strings.HasPrefix(k, "contrail.") && !strings.HasPrefix(k, "delta.") {
+		if p := registered[k]; p != nil && p.Level == Settable || p == nil && !reservedKey(k) {
 			out[k] = v
 		}
 	}

@@ -18,7 +18,8 @@ type FormatVersion struct {
 }
 
 // CurrentFormat is the format this software writes into new tables: 0.1.0 has
-// rows and log only, 0.2.0 added the head, 0.3.0 the insertion-time column.
+// rows and log only, 0.2.0 added the head, 0.3.0 the insertion-time column. It
+// is a variable for tests that stand for other software; nothing else sets it.
 var CurrentFormat = FormatVersion{0, 3, 0}
 
 // absentFormat is what a table without the property has.
@@ -29,12 +30,9 @@ var formatText = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9]
 // String returns "M.m.p".
 func (v FormatVersion) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
-// parseFormat reads "M.m.p"; an integer N stands for 0.N.0, "" (absent) for
-// 0.1.0. ok is false for anything else.
+// parseFormat reads "M.m.p"; an integer N stands for 0.N.0. ok is false for
+// anything else.
 func parseFormat(text string) (v FormatVersion, ok bool) {
-	if text == "" {
-		return absentFormat, true
-	}
 	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return FormatVersion{0, uint32(n), 0}, true
 	}
@@ -52,10 +50,14 @@ func parseFormat(text string) (v FormatVersion, ok bool) {
 	return v, true
 }
 
-// ReadableFormat returns the format version of a table's property, or
-// FORMAT_UNREADABLE when it is no version or one this software cannot read:
-// before 1.0 a newer minor version, from 1.0 a newer major one.
-func ReadableFormat(text string) (FormatVersion, error) {
+// ReadableFormat returns the format version that a table's configuration says,
+// 0.1.0 where it says none, or FORMAT_UNREADABLE when that is no version or one
+// this software cannot read.
+func ReadableFormat(configuration map[string]string) (FormatVersion, error) {
+	text, given := configuration[KeyFormatVersion]
+	if !given {
+		return absentFormat, nil
+	}
 	v, ok := parseFormat(text)
 	if !ok || !v.readableBy(CurrentFormat) {
 		return FormatVersion{}, &tableerr.FormatUnreadable{TableFormat: text, SupportedFormat: CurrentFormat.String()}
@@ -63,19 +65,30 @@ func ReadableFormat(text string) (FormatVersion, error) {
 	return v, nil
 }
 
-// readableBy says whether software of format s reads v.
-func (v FormatVersion) readableBy(s FormatVersion) bool {
-	if v.Major != s.Major {
-		return v.Major < s.Major
-	}
-	return v.Major > 0 || v.Minor <= s.Minor
-}
-
 // CheckWritable returns FORMAT_UNWRITABLE when this software reads v but must
-// not write it: from 1.0 on a newer minor version.
+// not write it.
 func (v FormatVersion) CheckWritable() error {
-	if v.Major == CurrentFormat.Major && v.Minor > CurrentFormat.Minor {
+	if !v.writableBy(CurrentFormat) {
 		return &tableerr.FormatUnwritable{TableFormat: v.String(), SupportedFormat: CurrentFormat.String()}
 	}
 	return nil
+}
+
+// readableBy says whether software of a format reads v: older formats always;
+// of newer ones those with another patch, and from 1.0 on those with another
+// minor version.
+func (v FormatVersion) readableBy(software FormatVersion) bool {
+	if v.Major != software.Major {
+		return v.Major < software.Major
+	}
+	return v.Major > 0 || v.Minor <= software.Minor
+}
+
+// writableBy says whether software of a format may write v: older formats
+// always, of newer ones those with another patch.
+func (v FormatVersion) writableBy(software FormatVersion) bool {
+	if v.Major != software.Major {
+		return v.Major < software.Major
+	}
+	return v.Minor <= software.Minor
 }

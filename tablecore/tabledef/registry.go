@@ -1,12 +1,6 @@
 package tabledef
 
-import (
-	"sort"
-	"strconv"
-	"strings"
-
-	"contrail/tablecore/tableerr"
-)
+import "strconv"
 
 // Level says who may set a property, and when.
 type Level string
@@ -18,7 +12,8 @@ const (
 	Managed    Level = "managed"     // by Contrail alone
 )
 
-// Kind is the form of a property's value.
+// Kind is the form of a property's value, in words that end a sentence such as
+// "it takes …".
 type Kind string
 
 // The kinds of property values.
@@ -26,9 +21,9 @@ const (
 	KindText     Kind = "text"
 	KindBool     Kind = "true or false"
 	KindOnOff    Kind = "on or off"
-	KindDuration Kind = "duration such as 7d"
-	KindBytes    Kind = "number of bytes"
-	KindTime     Kind = "time in RFC 3339"
+	KindDuration Kind = "a duration such as 7d"
+	KindBytes    Kind = "a number of bytes"
+	KindTime     Kind = "a time in RFC 3339"
 	KindJSON     Kind = "JSON"
 )
 
@@ -36,10 +31,10 @@ const (
 type Property struct {
 	Key     string
 	Kind    Kind
-	Default string
+	Default string // what holds while the key is not set, "" for nothing
 	Level   Level
 	Since   string // format version
-	Text    string
+	Text    string // what it means
 }
 
 // Keys of a table's configuration that Contrail reads.
@@ -60,6 +55,9 @@ const (
 	KeyRetention      = "contrail.retention"
 	KeyMaintenance    = "contrail.maintenance"
 	KeyTargetBytes    = "contrail.target-file-bytes"
+
+	// KeyFileRetention is Delta's word for KeyRetainSnapshot.
+	KeyFileRetention = "delta.deletedFileRetentionDuration"
 )
 
 // Registry lists every property Contrail knows. It drives validation, the
@@ -78,12 +76,12 @@ var Registry = []Property{
 	{KeyArrowSchema, KindText, "", Managed, "0.1.0", "declared Arrow schema, base64 of its IPC form"},
 	{KeyKeepUntil, KindTime, "", Managed, "0.1.0", "no version is expired before this time"},
 	{KeyRetainSnapshot, KindDuration, "7d", Settable, "0.1.0", "how long replaced files stay"},
-	{KeyRetention, KindDuration, "", Settable, "0.1.0", "rows older than the newest index value minus this are dropped by maintenance; empty for never"},
+	{KeyRetention, KindDuration, "", Settable, "0.1.0", "rows older than the newest index value minus this are dropped by maintenance; none where it is not set"},
 	{KeyMaintenance, KindOnOff, "on", Settable, "0.1.0", "whether maintenance may rewrite files by itself"},
 	{KeyTargetBytes, KindBytes, "134217728", Settable, "0.1.0", "size that rewritten data files aim at"},
 	{"delta.enableInCommitTimestamps", KindBool, "true", Managed, "0.1.0", "commits carry their own, strictly increasing time"},
 	{"delta.logRetentionDuration", KindText, "interval 36500 days", Managed, "0.1.0", "keeps other software from removing log files"},
-	{"delta.deletedFileRetentionDuration", KindText, "interval 7 days", Managed, "0.1.0", "Delta's word for contrail.snapshot-retention"},
+	{KeyFileRetention, KindText, "interval 7 days", Managed, "0.1.0", "Delta's word for contrail.snapshot-retention"},
 	{"delta.setTransactionRetentionDuration", KindText, "interval 7 days", Managed, "0.1.0", "how long request ids are remembered"},
 	{"delta.appendOnly", KindBool, "false", Settable, "0.1.0", "refuses update, overwrite and rollback"},
 }
@@ -96,55 +94,17 @@ var registered = func() map[string]*Property {
 	return m
 }()
 
-// maxPropertyBytes bounds the key and the value of a user's property.
-const maxPropertyBytes = 4096
-
-// CheckProperties validates what a client sets: keys below "contrail." and
-// "delta." must be registered and settable and their values of the right kind;
-// any other key is the user's own.
-func CheckProperties(set map[string]string) error {
-	keys := make([]string, 0, len(set))
-	for k := range set {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys) // the same request gives the same error
-	for _, k := range keys {
-		if err := checkProperty(k, set[k]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkProperty(key, value string) error {
-	field := "properties." + key
-	if key == "" || len(key)+len(value) > maxPropertyBytes {
-		return tableerr.InvalidField("properties", "a property's key must not be empty, key and value together have at most %d bytes", maxPropertyBytes)
-	}
-	if !reservedKey(key) {
-		return nil
-	}
+// PropertyOf returns what the registry says of a key; false for one that is a
+// user's own or not known.
+func PropertyOf(key string) (Property, bool) {
 	p := registered[key]
 	if p == nil {
-		return tableerr.InvalidField(field, "property %s is not known", key)
+		return Property{}, false
 	}
-	if p.Level != Settable {
-		return tableerr.InvalidField(field, "property %s is %s and cannot be set", key, p.Level)
-	}
-	if !p.Kind.accepts(value) {
-		e := tableerr.InvalidField(field, "property %s takes a %s, not %q", key, p.Kind, value)
-		e.Value = value
-		return e
-	}
-	return nil
+	return *p, true
 }
 
-// reservedKey says whether a key is Contrail's or Delta's and not a user's.
-func reservedKey(key string) bool {
-	lower := strings.ToLower(key)
-	return strings.HasPrefix(lower, "contrail.") || strings.HasPrefix(lower, "delta.")
-}
-
+// accepts says whether a text is a value of the kind.
 func (k Kind) accepts(value string) bool {
 	switch k {
 	case KindBool:

@@ -46,20 +46,10 @@ func CheckSchema(schema *arrow.Schema, d *Definition) error {
 	if err := checkNames(schema.Fields()); err != nil {
 		return err
 	}
-	for _, f := range schema.Fields() {
-		if TooDeep(f.Type) {
-			return tableerr.InvalidType(f.Name, f.Type.Name(), "it is nested deeper than "+strconv.Itoa(MaxTypeDepth)+" levels")
-		}
+	if err := checkTypes(schema); err != nil {
+		return err
 	}
 	schema = WithoutExtensions(schema)
-	for _, f := range schema.Fields() {
-		if err := checkType(f.Name, f.Type); err != nil {
-			return err
-		}
-		if err := checkExtensions(f); err != nil {
-			return err
-		}
-	}
 	if err := d.checkIndex(schema); err != nil {
 		return err
 	}
@@ -67,6 +57,24 @@ func CheckSchema(schema *arrow.Schema, d *Definition) error {
 		return err
 	}
 	return d.checkIngestType(schema)
+}
+
+// checkTypes refuses columns of types that no table stores.
+func checkTypes(schema *arrow.Schema) error {
+	for _, f := range schema.Fields() {
+		if TooDeep(f.Type) {
+			return tableerr.InvalidType(f.Name, f.Type.Name(), "it is nested deeper than "+strconv.Itoa(MaxTypeDepth)+" levels")
+		}
+	}
+	for _, f := range WithoutExtensions(schema).Fields() {
+		if err := checkType(f.Name, f.Type); err != nil {
+			return err
+		}
+		if err := checkExtensions(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckAdoption is CheckSchema for the schema of a table's first append: key

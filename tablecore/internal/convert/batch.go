@@ -75,6 +75,22 @@ func (a *Aligner) Align(mem memory.Allocator, batch arrow.RecordBatch) (*Batch, 
 	return out, nil
 }
 
+// Stored returns the i-th column of an aligned batch in its storage type, to be
+// released by the caller. A dictionary that unfolds to more than the limit is
+// *tableerr.MessageTooLarge; the other errors are those of ToStorage.
+func (a *Aligner) Stored(mem memory.Allocator, b *Batch, i int) (arrow.Array, error) {
+	arr := b.Columns[i]
+	if !staysDeclared(a.columns[i].field.Type) {
+		arr.Retain() // Align has settled it
+		return arr, nil
+	}
+	out, err := ToStorage(&meter{Allocator: mem, limit: a.unfolded, left: a.unfolded}, arr)
+	if err != nil {
+		return nil, nameColumn(err, a.columns[i].field.Name)
+	}
+	return out, nil
+}
+
 // widenAll brings number columns to their declared width.
 func (a *Aligner) widenAll(mem memory.Allocator, b *Batch) {
 	for i, c := range a.columns {

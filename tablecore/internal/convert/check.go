@@ -37,7 +37,7 @@ func firstBadText(arr arrow.Array, limit int) int {
 }
 
 func badText[O int32 | int64](arr arrow.Array, limit int) int {
-	offsets, values := textParts[O](arr)
+	offsets, values := TextParts[O](arr)
 	if len(offsets) == 0 || isASCII(values[offsets[0]:offsets[limit]]) {
 		return -1
 	}

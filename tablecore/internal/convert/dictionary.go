@@ -16,7 +16,7 @@ func decodeDictionary(mem memory.Allocator, arr *array.Dictionary) (arrow.Array,
 		return nil, err
 	}
 	defer values.Release()
-	offsets, bytes := textParts[int64](values)
+	offsets, bytes := TextParts[int64](values)
 	total := int64(0)
 	for i := range arr.Len() {
 		if v := valueIndex(arr, values, i); v >= 0 {
@@ -25,6 +25,9 @@ func decodeDictionary(mem memory.Allocator, arr *array.Dictionary) (arrow.Array,
 	}
 	if total > math.MaxInt32 {
 		return nil, errTextSize(arr.DataType())
+	}
+	if err := unfold(mem, total); err != nil {
+		return nil, err
 	}
 	b := array.NewStringBuilder(mem)
 	defer b.Release()

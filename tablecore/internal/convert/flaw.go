@@ -217,7 +217,7 @@ func valueRule(arr arrow.Array, limit int) (bad func(i int) bool, why string, sh
 }
 
 func badTextRule[O int32 | int64](arr arrow.Array, limit int) func(i int) bool {
-	offsets, values := textParts[O](arr)
+	offsets, values := TextParts[O](arr)
 	if len(offsets) == 0 || isASCII(values[offsets[0]:offsets[limit]]) {
 		return nil
 	}
@@ -227,7 +227,7 @@ func badTextRule[O int32 | int64](arr arrow.Array, limit int) func(i int) bool {
 // tooLongRule finds values that 32-bit offsets cannot address, nil where all
 // together are short enough.
 func tooLongRule(arr arrow.Array, limit int) func(i int) bool {
-	offsets, _ := textParts[int64](arr)
+	offsets, _ := TextParts[int64](arr)
 	if len(offsets) == 0 || offsets[limit]-offsets[0] <= maxSmallText {
 		return nil
 	}

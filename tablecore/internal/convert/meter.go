@@ -89,7 +89,7 @@ func RowBytes(arr arrow.Array) []int64 {
 }
 
 func addLengths[O int32 | int64](sizes []int64, arr arrow.Array) {
-	offsets, _ := textParts[O](arr)
+	offsets, _ := TextParts[O](arr)
 	for i := range sizes {
 		sizes[i] = 8 + int64(offsets[i+1]-offsets[i])
 	}

@@ -92,7 +92,7 @@ func plainViews(mem memory.Allocator, arr arrow.Array, small, large arrow.DataTy
 
 // soundOffsets checks that offsets ascend within the bytes.
 func soundOffsets[O int32 | int64](arr arrow.Array) bool {
-	offsets, values := textParts[O](arr)
+	offsets, values := TextParts[O](arr)
 	if len(offsets) == 0 {
 		return true
 	}

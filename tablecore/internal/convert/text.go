@@ -36,7 +36,7 @@ func toText(mem memory.Allocator, arr arrow.Array, to arrow.DataType) (arrow.Arr
 
 // fromOffsets converts an array with offsets of type O.
 func fromOffsets[O int32 | int64](mem memory.Allocator, arr arrow.Array, to arrow.DataType) (arrow.Array, error) {
-	offsets, values := textParts[O](arr)
+	offsets, values := TextParts[O](arr)
 	switch to.ID() {
 	case arrow.STRING_VIEW, arrow.BINARY_VIEW:
 		return toViews(mem, arr, offsets, values, to)
@@ -65,9 +65,9 @@ func rebase[O int32 | int64](mem memory.Allocator, arr arrow.Array, offsets []O,
 	return reoffsetInto[O, int32](mem, arr, near, to, bytes)
 }
 
-// textParts returns the offsets (one more than rows; none for no rows) and the
+// TextParts returns the offsets (one more than rows; none for no rows) and the
 // bytes they point into.
-func textParts[O int32 | int64](arr arrow.Array) ([]O, []byte) {
+func TextParts[O int32 | int64](arr arrow.Array) ([]O, []byte) {
 	data := arr.Data()
 	if data.Len() == 0 {
 		return nil, nil

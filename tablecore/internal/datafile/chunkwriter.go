@@ -78,9 +78,16 @@ func (c *chunkWriter) page(h pageHeader, body []byte) error {
 	if len(body) > math.MaxInt32-64 {
 		return fmt.Errorf("a page of %d bytes is too large", len(body))
 	}
+	start := len(c.out)
+	if c.codec == compress.Codecs.Uncompressed {
+		h.uncompressed, h.compressed = len(body), len(body)
+		h.crc, h.hasCRC = crc32.ChecksumIEEE(body), true
+		c.out = append(h.append(grow(c.out, longestHeader+len(body))), body...)
+		c.uncompressed += int64(len(c.out) - start)
+		return nil
+	}
 	// The header's length is known only when the body's is, so the body is
 	// compressed behind the longest header and moved down.
-	start := len(c.out)
 	c.out = grow(c.out, longestHeader+len(body)/2)[:start+longestHeader]
 	out, err := compressed(c.codec, c.out, body)
 	if err != nil {
@@ -89,10 +96,8 @@ func (c *chunkWriter) page(h pageHeader, body []byte) error {
 	if c.adaptive && h.kind == pageData {
 		c.adaptive = false
 		if len(out)-len(c.out) > len(body)-len(body)/minGain {
-			c.codec = compress.Codecs.Uncompressed
-			if out, err = compressed(c.codec, c.out, body); err != nil {
-				return err
-			}
+			c.codec, c.out = compress.Codecs.Uncompressed, c.out[:start]
+			return c.page(h, body)
 		}
 	}
 	packed := out[start+longestHeader:]

@@ -14,6 +14,9 @@ import (
 type leafEncoder interface {
 	// encode writes the pages of one row group and returns its statistics.
 	encode(c *chunkWriter, in *leafInput, s *scratch) (metadata.EncodedStatistics, error)
+	// know takes in the bounds, as they stand in a row group's statistics, of
+	// values that somebody else encoded; false where they are none.
+	know(low, high []byte) bool
 	// finish puts the bounds of all values into the column's statistics.
 	finish(s *ColumnStats)
 }

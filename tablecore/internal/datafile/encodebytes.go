@@ -96,9 +96,21 @@ func (e *bytesEncoder) encodeDirect(c *chunkWriter, in *leafInput, s *scratch, c
 			if err := c.dataPage(p.rows, p.entries, nulls, encDeltaLength, s.body, pageBytesStats(&bounds, e.text)); err != nil {
 				return err
 			}
+			if len(c.pages) == 1 && c.codec == compress.Codecs.Uncompressed {
+				c.out = grow(c.out, in.bytes()-len(c.out))
+			}
 		}
 	}
 	return nil
+}
+
+// bytes returns about how many bytes the values of a leaf take.
+func (in *leafInput) bytes() int {
+	n := int64(0)
+	for _, arr := range in.arrays {
+		n += rowsBytes(arr.Data())
+	}
+	return int(n)
 }
 
 // cutBytes cuts the page of a flat leaf further where its values are long.

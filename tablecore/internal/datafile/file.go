@@ -2,7 +2,9 @@ package datafile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -72,6 +74,28 @@ type ReadRequest struct {
 	// Batches of long values have fewer, so that they stay near
 	// DefaultBatchBytes.
 	BatchRows int
+}
+
+// Each reads rows and gives their batches, with the number of the first row of
+// each, to do, which borrows them. It stops at the first error.
+func (f *File) Each(ctx context.Context, req ReadRequest, do func(first int64, batch arrow.RecordBatch) error) error {
+	rows, err := f.Read(ctx, req)
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	for {
+		batch, err := rows.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := do(rows.FirstRow(), batch); err != nil {
+			return err
+		}
+	}
 }
 
 // Read starts reading. The pages are read as Next asks for them.

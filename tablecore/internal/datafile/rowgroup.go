@@ -1,6 +1,7 @@
 package datafile
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 
@@ -55,6 +56,21 @@ func newColumn(field arrow.Field, descrs []*schema.Column, c Compression) (colum
 	return col, nil
 }
 
+// check refuses an array that is not of the column's type.
+func (c *column) check(arr arrow.Array) error {
+	f, typ := c.field, arr.DataType()
+	if d, ok := typ.(*arrow.DictionaryType); ok && f.Type.ID() == arrow.STRING && d.IndexType.ID() == arrow.INT32 {
+		typ = d.ValueType
+	}
+	if !arrow.TypeEqual(plainType(typ), f.Type) {
+		return fmt.Errorf("column %q is stored as %s, not as %s", f.Name, f.Type, arr.DataType())
+	}
+	if !f.Nullable && arr.NullN() > 0 {
+		return fmt.Errorf("column %q may not be null", f.Name)
+	}
+	return nil
+}
+
 // encode encodes the column's arrays of one row group.
 func (c *column) encode(arrays []arrow.Array, rows int, mem memory.Allocator, s *scratch) (err error) {
 	defer func() {
@@ -92,7 +108,7 @@ func (l *leafColumn) encode(in *leafInput, s *scratch) (err error) {
 
 // encodeColumns encodes all columns of a row group, on several goroutines
 // where it is large.
-func encodeColumns(columns []column, batches []arrow.RecordBatch, rows int, mem memory.Allocator, scratches []scratch) error {
+func encodeColumns(columns []*column, batches []arrow.RecordBatch, rows int, mem memory.Allocator, scratches []scratch) error {
 	work := func(i int, s *scratch) error {
 		arrays := make([]arrow.Array, 0, len(batches))
 		for _, b := range batches {
@@ -137,8 +153,36 @@ func encodeColumns(columns []column, batches []arrow.RecordBatch, rows int, mem 
 
 // pageIndexes are the page index of one leaf in one row group.
 type pageIndexes struct {
-	column metadata.ColumnIndexBuilder
+	column metadata.ColumnIndexBuilder // nil where it was copied
+	copied []byte                      // a column index with its seal, nil for none
 	offset *metadata.OffsetIndexBuilder
+}
+
+// columnTo and offsetTo write the indexes with their seals, or nothing where
+// there is none.
+func (x pageIndexes) columnTo(to *bytes.Buffer) error {
+	if x.column == nil {
+		to.Write(x.copied)
+		return nil
+	}
+	return sealTo(to, func() (int, error) { return x.column.WriteTo(to, nil) })
+}
+
+func (x pageIndexes) offsetTo(to *bytes.Buffer) error {
+	return sealTo(to, func() (int, error) { return x.offset.WriteTo(to, nil) })
+}
+
+// sealTo puts a seal into the structure, if any, that is written to an empty
+// buffer.
+func sealTo(to *bytes.Buffer, write func() (int, error)) error {
+	n, err := write()
+	if err != nil || n == 0 {
+		return err
+	}
+	raw := sealed(bytes.Clone(to.Bytes()), 0)
+	to.Reset()
+	to.Write(raw)
+	return nil
 }
 
 // describe enters a written chunk, whose first byte lies at offset at, into

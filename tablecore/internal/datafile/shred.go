@@ -137,8 +137,9 @@ func (s *shredder) value(field arrow.Field, arr arrow.Array, i int, leaf int, de
 	switch a := arr.(type) {
 	case *array.Struct:
 		var err error
-		for c, f := range a.DataType().(*arrow.StructType).Fields() {
-			if leaf, err = s.value(f, a.Field(c), i, leaf, def, rep, depth); err != nil {
+		typ := a.DataType().(*arrow.StructType) // whose Fields would copy them for each value
+		for c := range typ.NumFields() {
+			if leaf, err = s.value(typ.Field(c), a.Field(c), i, leaf, def, rep, depth); err != nil {
 				return 0, err
 			}
 		}
@@ -174,12 +175,29 @@ func (s *shredder) elements(list, element arrow.Field, values arrow.Array, from,
 
 // absent adds an entry without a value to each leaf of a type.
 func (s *shredder) absent(typ arrow.DataType, leaf int, def, rep uint8) int {
-	for range leafTypes(typ, nil) {
+	for range numLeaves(typ) {
 		s.defs[leaf] = append(s.defs[leaf], def)
 		s.reps[leaf] = append(s.reps[leaf], rep)
 		leaf++
 	}
 	return leaf
+}
+
+// numLeaves is the number of leafTypes.
+func numLeaves(typ arrow.DataType) int {
+	switch t := typ.(type) {
+	case *arrow.ListType:
+		return numLeaves(t.Elem())
+	case *arrow.MapType:
+		return numLeaves(t.KeyType()) + numLeaves(t.ItemType())
+	case *arrow.StructType:
+		n := 0
+		for i := range t.NumFields() {
+			n += numLeaves(t.Field(i).Type)
+		}
+		return n
+	}
+	return 1
 }
 
 // leafArrays appends the arrays that hold the values of an array's leaves.

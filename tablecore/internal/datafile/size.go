@@ -4,6 +4,16 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
+// RowsBytes estimates the bytes that the rows of a batch take, as a Writer does
+// to bound its row groups.
+func RowsBytes(batch arrow.RecordBatch) int64 {
+	total := int64(0)
+	for _, column := range batch.Columns() {
+		total += rowsBytes(column.Data())
+	}
+	return total
+}
+
 // rowsBytes estimates the bytes that the rows of one array take, values of a
 // dictionary left out. Unlike the sum of its buffers it is right for a slice.
 func rowsBytes(data arrow.ArrayData) int64 {

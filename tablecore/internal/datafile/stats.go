@@ -40,6 +40,9 @@ type ColumnStats struct {
 	// characters (bytes for binary); a cut maximum is still at least as great,
 	// byte by byte, as every value.
 	MinCut, MaxCut bool
+	// Copied says that values were copied from another file, whose statistics
+	// hold: there are none here.
+	Copied bool
 }
 
 // extremes are the bounds of some values, of a page, a chunk or a file.

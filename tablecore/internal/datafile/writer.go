@@ -37,6 +37,8 @@ type Writer struct {
 	meta      *metadata.FileMetaDataBuilder
 	indexes   [][]pageIndexes // per row group and leaf
 	keyValues map[string]string
+	copied    []bool // columns of which a chunk was copied from another file
+	copying   []byte // of what is being copied
 
 	pending      []arrow.RecordBatch // the open row group
 	pendingRows  int64
@@ -77,7 +79,7 @@ func NewWriter(w io.Writer, schema *arrow.Schema, opts WriteOptions) (*Writer, e
 	}
 	writer := &Writer{
 		sink: countingWriter{w: w}, opts: opts, schema: arrow.NewSchema(fields, nil),
-		scratches: make([]scratch, encoders), keyValues: map[string]string{}, nulls: make([]int64, len(fields)),
+		scratches: make([]scratch, encoders), keyValues: map[string]string{}, nulls: make([]int64, len(fields)), copied: make([]bool, len(fields)),
 	}
 	if err := writer.plan(); err != nil {
 		return nil, fmt.Errorf("starting a data file: %w", err)
@@ -160,17 +162,9 @@ func (w *Writer) check(batch arrow.RecordBatch) error {
 	if int(batch.NumCols()) != w.schema.NumFields() {
 		return fmt.Errorf("a batch of %d columns cannot be written to a file of %d", batch.NumCols(), w.schema.NumFields())
 	}
-	for i, f := range w.schema.Fields() {
-		column := batch.Column(i)
-		typ := column.DataType()
-		if d, ok := typ.(*arrow.DictionaryType); ok && f.Type.ID() == arrow.STRING && d.IndexType.ID() == arrow.INT32 {
-			typ = d.ValueType
-		}
-		if !arrow.TypeEqual(plainType(typ), f.Type) {
-			return fmt.Errorf("column %q is stored as %s, not as %s", f.Name, f.Type, column.DataType())
-		}
-		if !f.Nullable && column.NullN() > 0 {
-			return fmt.Errorf("column %q may not be null", f.Name)
+	for i := range w.columns {
+		if err := w.columns[i].check(batch.Column(i)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -185,7 +179,11 @@ func (w *Writer) EndRowGroup() error {
 	if len(w.indexes) == math.MaxInt16 {
 		return w.fail(errors.New("a file cannot have more than 32767 row groups"))
 	}
-	if err := encodeColumns(w.columns, w.pending, int(w.pendingRows), w.opts.Mem, w.scratches); err != nil {
+	columns := make([]*column, len(w.columns))
+	for i := range columns {
+		columns[i] = &w.columns[i]
+	}
+	if err := encodeColumns(columns, w.pending, int(w.pendingRows), w.opts.Mem, w.scratches); err != nil {
 		return w.fail(err)
 	}
 	if err := w.writeRowGroup(); err != nil {
@@ -200,25 +198,41 @@ func (w *Writer) writeRowGroup() error {
 	group := w.meta.AppendRowGroup()
 	var indexes []pageIndexes
 	for i := range w.columns {
-		for k := range w.columns[i].leaves {
-			leaf := &w.columns[i].leaves[k]
-			if leaf.chunk.rows != w.pendingRows {
-				return fmt.Errorf("column %q: %d rows were encoded of %d", w.columns[i].field.Name, leaf.chunk.rows, w.pendingRows)
-			}
-			index, err := leaf.describe(group.NextColumnChunk(), w.sink.n)
-			if err != nil {
-				return err
-			}
-			indexes = append(indexes, index)
-			if _, err := w.sink.Write(leaf.chunk.out); err != nil {
-				return err
-			}
+		more, err := w.writeColumn(group, i, w.pendingRows)
+		if err != nil {
+			return err
 		}
-		if !isNested(w.columns[i].field.Type) {
-			w.nulls[i] += w.columns[i].leaves[0].chunk.nulls
+		indexes = append(indexes, more...)
+	}
+	return w.endGroup(group, w.pendingRows, indexes)
+}
+
+// writeColumn writes the encoded chunks of a column.
+func (w *Writer) writeColumn(group *metadata.RowGroupMetaDataBuilder, i int, rows int64) ([]pageIndexes, error) {
+	var indexes []pageIndexes
+	for k := range w.columns[i].leaves {
+		leaf := &w.columns[i].leaves[k]
+		if leaf.chunk.rows != rows {
+			return nil, fmt.Errorf("column %q: %d rows were encoded of %d", w.columns[i].field.Name, leaf.chunk.rows, rows)
+		}
+		index, err := leaf.describe(group.NextColumnChunk(), w.sink.n)
+		if err != nil {
+			return nil, err
+		}
+		indexes = append(indexes, index)
+		if _, err := w.sink.Write(leaf.chunk.out); err != nil {
+			return nil, err
 		}
 	}
-	group.SetNumRows(int(w.pendingRows))
+	if !isNested(w.columns[i].field.Type) {
+		w.nulls[i] += w.columns[i].leaves[0].chunk.nulls
+	}
+	return indexes, nil
+}
+
+// endGroup enters a row group that was written into the file's metadata.
+func (w *Writer) endGroup(group *metadata.RowGroupMetaDataBuilder, rows int64, indexes []pageIndexes) error {
+	group.SetNumRows(int(rows))
 	if err := group.Finish(0, int16(len(w.indexes))); err != nil {
 		return err
 	}
@@ -271,8 +285,8 @@ func (w *Writer) Close() (Written, error) {
 	}
 	written := Written{Rows: w.rows, RowGroups: len(w.indexes), Bytes: w.sink.n}
 	for i := range w.columns {
-		stats := ColumnStats{Name: w.columns[i].field.Name, NullCount: w.nulls[i]}
-		if !isNested(w.columns[i].field.Type) {
+		stats := ColumnStats{Name: w.columns[i].field.Name, NullCount: w.nulls[i], Copied: w.copied[i]}
+		if !stats.Copied && !isNested(w.columns[i].field.Type) {
 			w.columns[i].leaves[0].encoder.finish(&stats)
 		}
 		written.Columns = append(written.Columns, stats)
@@ -317,11 +331,11 @@ func (w *Writer) writeFooter() error {
 func (w *Writer) writePageIndex() error {
 	at := metadata.PageIndexLocation{ColIndexLocation: map[uint64][]*metadata.IndexLocation{}, OffsetIndexLocation: map[uint64][]*metadata.IndexLocation{}}
 	kinds := []struct {
-		write func(pageIndexes, *bytes.Buffer) (int, error)
+		write func(pageIndexes, *bytes.Buffer) error
 		to    map[uint64][]*metadata.IndexLocation
 	}{
-		{func(x pageIndexes, to *bytes.Buffer) (int, error) { return x.column.WriteTo(to, nil) }, at.ColIndexLocation},
-		{func(x pageIndexes, to *bytes.Buffer) (int, error) { return x.offset.WriteTo(to, nil) }, at.OffsetIndexLocation},
+		{pageIndexes.columnTo, at.ColIndexLocation},
+		{pageIndexes.offsetTo, at.OffsetIndexLocation},
 	}
 	var index bytes.Buffer
 	for _, kind := range kinds {
@@ -329,14 +343,13 @@ func (w *Writer) writePageIndex() error {
 			locations := make([]*metadata.IndexLocation, len(leaves))
 			for i, x := range leaves {
 				index.Reset()
-				n, err := kind.write(x, &index)
-				if err != nil {
+				if err := kind.write(x, &index); err != nil {
 					return err
 				}
-				if n == 0 {
+				raw := index.Bytes()
+				if len(raw) == 0 {
 					continue
 				}
-				raw := sealed(index.Bytes(), 0)
 				locations[i] = &metadata.IndexLocation{Offset: w.sink.n, Length: int32(len(raw))}
 				if _, err := w.sink.Write(raw); err != nil {
 					return err

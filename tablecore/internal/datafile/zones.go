@@ -93,8 +93,13 @@ func (f *Footer) zoneLeaf(column string, want arrow.DataType) int {
 }
 
 // GroupZone says what is known of a column in a row group without reading
-// anything; want is the column's storage type. It is false where nothing is.
+// anything; want is the column's storage type. It is false where nothing is. A
+// column that the file lacks, because it was added later, is null in each row.
 func (f *File) GroupZone(group int, column string, want arrow.DataType) (Zone, bool) {
+	if !f.footer.schema.HasField(column) {
+		g := f.footer.rowGroups[group]
+		return Zone{Rows: RowRange{g.FirstRow, g.FirstRow + g.Rows}, Nulls: g.Rows}, true
+	}
 	leaf := f.footer.zoneLeaf(column, want)
 	if leaf < 0 {
 		return Zone{}, false

@@ -74,13 +74,19 @@ func TestZones(t *testing.T) {
 	for _, c := range []struct {
 		column string
 		typ    arrow.DataType
-	}{{"nope", arrow.PrimitiveTypes.Int64}, {"i", arrow.PrimitiveTypes.Int32}, {"l", arrow.ListOf(arrow.PrimitiveTypes.Int64)}} {
+	}{{"i", arrow.PrimitiveTypes.Int32}, {"l", arrow.ListOf(arrow.PrimitiveTypes.Int64)}} {
 		if z, ok := f.GroupZone(0, c.column, c.typ); ok {
 			t.Errorf("%s as %s: %v", c.column, c.typ, z)
 		}
 		if z, err := f.PageZones(t.Context(), 0, c.column, c.typ); z != nil || err != nil {
 			t.Errorf("%s as %s: %v, %v", c.column, c.typ, z, err)
 		}
+	}
+	if z, ok := f.GroupZone(1, "later", arrow.PrimitiveTypes.Int64); !ok || z != (Zone{RowRange{2, 4}, 2, nil, nil}) {
+		t.Errorf("a column that the file lacks: %v (%t)", z, ok)
+	}
+	if z, err := f.PageZones(t.Context(), 1, "later", arrow.PrimitiveTypes.Int64); z != nil || err != nil {
+		t.Errorf("pages of a column that the file lacks: %v, %v", z, err)
 	}
 }
 

@@ -23,6 +23,15 @@ type anchor struct {
 	modified atomic.Int64
 }
 
+// CommitDigest returns the SHA-256 of the commit that s stands on, and whether
+// it stands on one: else it came from a checkpoint alone.
+func (s *State) CommitDigest() ([sha256.Size]byte, bool) {
+	if s.anchor == nil || !s.anchor.commit {
+		return [sha256.Size]byte{}, false
+	}
+	return s.anchor.digest, true
+}
+
 // compareBytesUpTo is the size up to which a commit is read again to see that
 // it is unchanged, since that costs no more than asking for size and time and
 // is exact. Longer ones are compared by size and time.

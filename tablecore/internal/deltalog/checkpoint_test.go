@@ -45,7 +45,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := store.Head(t.Context(), checkpointKey(1))
+	info, err := store.Head(t.Context(), CheckpointKey(1))
 	if err != nil || info.Size != ref.Bytes || ref.Version != 1 {
 		t.Fatal(info, ref, err)
 	}
@@ -149,9 +149,9 @@ func TestWriteCheckpointLeavesWhatIsThere(t *testing.T) {
 	if now, _ := store.Get(t.Context(), hintKey); !bytes.Equal(now, hint) {
 		t.Errorf("the hint moved back: %s", now)
 	}
-	before, _ := store.Get(t.Context(), checkpointKey(7))
+	before, _ := store.Get(t.Context(), CheckpointKey(7))
 	ref := checkpointAt(t, store, 7)
-	if after, _ := store.Get(t.Context(), checkpointKey(7)); !bytes.Equal(before, after) || ref.Bytes != int64(len(after)) {
+	if after, _ := store.Get(t.Context(), CheckpointKey(7)); !bytes.Equal(before, after) || ref.Bytes != int64(len(after)) {
 		t.Error("a checkpoint was replaced")
 	}
 	// A hint to a checkpoint that does not exist gives way.
@@ -221,6 +221,17 @@ func TestWantsCheckpoint(t *testing.T) {
 	}
 	if big = grow(big, 50, 1000); !big.WantsCheckpoint() {
 		t.Error("wants none though the tail is a quarter")
+	}
+	var txns []*Txn
+	for i := range 2000 {
+		txns = append(txns, &Txn{AppID: fmt.Sprint(i)})
+	}
+	wide := apply(t, s, &Commit{Txns: txns}).WithCheckpoint(CheckpointRef{Version: 100})
+	if wide = grow(wide, 399, 1000); wide.WantsCheckpoint() {
+		t.Error("wants one though the tail has fewer commits than a fifth of the actions")
+	}
+	if wide = grow(wide, 1, 1000); !wide.WantsCheckpoint() {
+		t.Error("wants none after so many commits")
 	}
 	huge := s.WithCheckpoint(CheckpointRef{Version: 99, Bytes: 1 << 40, logBytes: s.logBytes})
 	if huge = grow(huge, 999, 1); huge.WantsCheckpoint() {
@@ -302,12 +313,12 @@ func TestReadCheckpointRefuses(t *testing.T) {
 // table when nothing else is left.
 func TestCheckpointWithoutProtocol(t *testing.T) {
 	store := memstore.New()
-	put(t, store, checkpointKey(4), string(oneMember(t, "metaData", "id", arrow.BinaryTypes.String, func(b array.Builder) { b.(*array.StringBuilder).Append("id") })))
-	if _, err := New(store, Options{}).LoadLatest(t.Context()); !sameError(err, &tableerr.Corrupt{Path: checkpointKey(4)}) {
+	put(t, store, CheckpointKey(4), string(oneMember(t, "metaData", "id", arrow.BinaryTypes.String, func(b array.Builder) { b.(*array.StringBuilder).Append("id") })))
+	if _, err := New(store, Options{}).LoadLatest(t.Context()); !sameError(err, &tableerr.Corrupt{Path: CheckpointKey(4)}) {
 		t.Error(err)
 	}
 	var corrupt *tableerr.Corrupt
-	put(t, store, checkpointKey(4), string(oneMember(t, "protocol", "minReaderVersion", arrow.PrimitiveTypes.Int64, func(b array.Builder) { b.(*array.Int64Builder).Append(1) })))
+	put(t, store, CheckpointKey(4), string(oneMember(t, "protocol", "minReaderVersion", arrow.PrimitiveTypes.Int64, func(b array.Builder) { b.(*array.Int64Builder).Append(1) })))
 	if _, err := New(store, Options{}).LoadLatest(t.Context()); !errors.As(err, &corrupt) || corrupt.Msg != "the checkpoint holds no metaData action" {
 		t.Error(err)
 	}
@@ -376,7 +387,7 @@ func FuzzReadCheckpoint(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		store := memstore.New()
-		put(t, store, checkpointKey(6), string(data))
+		put(t, store, CheckpointKey(6), string(data))
 		s, err := New(store, Options{}).LoadLatest(t.Context())
 		if err != nil {
 			if tableerr.TokenOf(err) == "" {

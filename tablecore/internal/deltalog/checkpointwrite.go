@@ -72,7 +72,7 @@ func (l *Log) WriteCheckpoint(ctx context.Context, s *State) (CheckpointRef, err
 	case !stands:
 		return CheckpointRef{}, ErrReplaced
 	}
-	key := checkpointKey(s.version)
+	key := CheckpointKey(s.version)
 	ref := CheckpointRef{Version: s.version, Bytes: int64(len(data)), logBytes: s.logBytes}
 	err = l.store.PutIfAbsent(ctx, key, data)
 	if errors.Is(err, objstore.ErrExist) {
@@ -91,7 +91,7 @@ func (l *Log) WriteCheckpoint(ctx context.Context, s *State) (CheckpointRef, err
 // a full listing for ever.
 func (l *Log) writeHint(ctx context.Context, s *State, ref CheckpointRef) error {
 	if version, ok := l.readHint(ctx); ok && version > ref.Version {
-		if _, err := l.store.Head(ctx, checkpointKey(version)); err == nil {
+		if _, err := l.store.Head(ctx, CheckpointKey(version)); err == nil {
 			return nil
 		}
 	}
@@ -128,7 +128,7 @@ func (l *Log) encodeCheckpoint(ctx context.Context, s *State) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	back, err := l.decodeCheckpoint(ctx, bytes.NewReader(out.Bytes()), checkpointKey(s.version))
+	back, err := l.decodeCheckpoint(ctx, bytes.NewReader(out.Bytes()), CheckpointKey(s.version))
 	if err != nil {
 		return nil, fmt.Errorf("reading back: %w", err)
 	}

@@ -21,7 +21,10 @@
 // # What is written
 //
 // Commits by put-if-absent, and classic single-file checkpoints. Both are
-// deterministic: equal content gives equal bytes.
+// deterministic: equal content gives equal bytes. So is [EncodeState], which
+// makes a state bytes that are quick to read; where they are kept is for others
+// to say. [Log.Resume] goes on from such a state if the log still holds the
+// commit it was made with, and from nothing else.
 //
 // Errors of the store itself are passed on wrapped, for the caller to tell
 // apart with errors.Is and errors.As.

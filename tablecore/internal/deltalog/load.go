@@ -197,8 +197,13 @@ func (l *Log) standOn(ctx context.Context, ls *listing, s *State) (*State, error
 	if err != nil {
 		return nil, err
 	}
+	return s.standingOn(c), nil
+}
+
+// standingOn returns s anchored on the commit of its version.
+func (s *State) standingOn(c *Commit) *State {
 	next := *s
 	next.timestamp = c.Timestamp()
 	next.anchor = commitAnchor(c)
-	return &next, nil
+	return &next
 }

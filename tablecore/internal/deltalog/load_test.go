@@ -36,7 +36,7 @@ func writeNext(t testing.TB, log *Log, s *State, c *Commit) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := log.WriteCommit(context.Background(), version, data); err != nil {
+	if err := log.store.PutIfAbsent(context.Background(), CommitKey(version), data); err != nil {
 		t.Fatal(err)
 	}
 	parsed, err := ParseCommit(version, data)
@@ -105,7 +105,7 @@ func TestLoad(t *testing.T) {
 			checkpointAt(t, s, 3)
 			checkpointAt(t, s, 7)
 			put(t, s, hintKey, `{"version":3,"size":5}`)
-			remove(t, s, checkpointKey(3))
+			remove(t, s, CheckpointKey(3))
 			remove(t, s, commitKeys(0, 6)...)
 		},
 		"cleaned up":                 func(t *testing.T, s objstore.Store) { checkpointAt(t, s, 5); remove(t, s, commitKeys(0, 4)...) },
@@ -117,13 +117,13 @@ func TestLoad(t *testing.T) {
 		},
 		"damaged checkpoint": func(t *testing.T, s objstore.Store) {
 			checkpointAt(t, s, 5)
-			put(t, s, checkpointKey(5), "PAR1 no, it is not PAR1")
+			put(t, s, CheckpointKey(5), "PAR1 no, it is not PAR1")
 		},
 		"damaged and an older one": func(t *testing.T, s objstore.Store) {
 			checkpointAt(t, s, 3)
 			checkpointAt(t, s, 5)
 			remove(t, s, commitKeys(0, 3)...)
-			put(t, s, checkpointKey(5), "")
+			put(t, s, CheckpointKey(5), "")
 		},
 		"empty hole before the checkpoint": func(t *testing.T, s objstore.Store) { checkpointAt(t, s, 5); remove(t, s, CommitKey(2)) },
 		"other files": func(t *testing.T, s objstore.Store) {
@@ -172,9 +172,9 @@ func TestLoadErrors(t *testing.T) {
 			&tableerr.Corrupt{Path: CommitKey(7)}},
 		"damaged checkpoint, commits gone": {func(t *testing.T, s objstore.Store) {
 			checkpointAt(t, s, 5)
-			put(t, s, checkpointKey(5), "x")
+			put(t, s, CheckpointKey(5), "x")
 			remove(t, s, commitKeys(0, 4)...)
-		}, latest, &tableerr.Corrupt{Path: checkpointKey(5)}},
+		}, latest, &tableerr.Corrupt{Path: CheckpointKey(5)}},
 		"unknown version":  {func(*testing.T, objstore.Store) {}, 10, &tableerr.VersionNotFound{}},
 		"negative version": {func(*testing.T, objstore.Store) {}, -2, &tableerr.VersionNotFound{}},
 		"negative version, no log": {func(t *testing.T, s objstore.Store) { remove(t, s, commitKeys(0, 9)...) }, -2,

@@ -112,30 +112,6 @@ func (l *Log) Refresh(ctx context.Context, s *State) (*State, []*Commit, error) 
 	return s, commits, nil
 }
 
-// WriteCommit puts the bytes of EncodeCommit as the commit of a version, if
-// there is none yet: objstore.ErrExist. With *objstore.UnknownOutcomeError it
-// may be there, and must be read again before anything is deleted.
-func (l *Log) WriteCommit(ctx context.Context, version int64, data []byte) error {
-	if err := l.store.PutIfAbsent(ctx, CommitKey(version), data); err != nil {
-		return fmt.Errorf("writing commit %d: %w", version, err)
-	}
-	return nil
-}
-
-// WriteCommits puts several commits from a version on, in order, as
-// objstore.Store's PutAllIfAbsent does: it returns how many are there for good.
-func (l *Log) WriteCommits(ctx context.Context, version int64, data [][]byte) (int, error) {
-	objects := make([]objstore.Object, len(data))
-	for i, d := range data {
-		objects[i] = objstore.Object{Key: CommitKey(version + int64(i)), Data: d}
-	}
-	n, err := l.store.PutAllIfAbsent(ctx, objects)
-	if err != nil {
-		return n, fmt.Errorf("writing commit %d: %w", version+int64(n), err)
-	}
-	return n, nil
-}
-
 // WithdrawCommit takes back a commit that this process has just put and must
 // not acknowledge, because the version it was made on has gone meanwhile
 // (Stands): it is deleted if its bytes are the ones given. Whether or not it

@@ -85,16 +85,16 @@ func TestStandsOnCheckpoint(t *testing.T) {
 	}
 	// The table can be written on: version 4 follows.
 	writeNext(t, log, s, &Commit{Adds: []*Add{add("x", 1)}})
-	data, err := store.Get(t.Context(), checkpointKey(3))
+	data, err := store.Get(t.Context(), CheckpointKey(3))
 	if err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Second)
-	put(t, store, checkpointKey(3), string(data))
+	put(t, store, CheckpointKey(3), string(data))
 	if stands, err := log.Stands(t.Context(), s); err != nil || stands {
 		t.Error("a checkpoint that was replaced is taken for the old one", err)
 	}
-	remove(t, store, checkpointKey(3))
+	remove(t, store, CheckpointKey(3))
 	if stands, err := log.Stands(t.Context(), s); err != nil || stands {
 		t.Error(stands, err)
 	}
@@ -151,22 +151,10 @@ func TestStandsErrors(t *testing.T) {
 	}
 }
 
-func TestWriteCommit(t *testing.T) {
+func TestReadCommitAbsent(t *testing.T) {
 	store := memstore.New()
 	tableLog(t, store, 1)
-	log := New(store, Options{})
-	if err := log.WriteCommit(t.Context(), 1, []byte("mine")); !errors.Is(err, objstore.ErrExist) {
-		t.Error(err)
-	}
-	n, err := log.WriteCommits(t.Context(), 2, [][]byte{[]byte(`{}`), []byte(`{}`)})
-	if n != 2 || err != nil {
-		t.Error(n, err)
-	}
-	put(t, store, CommitKey(5), "theirs")
-	if n, err := log.WriteCommits(t.Context(), 4, [][]byte{[]byte(`{}`), []byte(`{}`)}); n != 1 || !errors.Is(err, objstore.ErrExist) || !strings.Contains(err.Error(), "commit 5") {
-		t.Error(n, err)
-	}
-	if _, err := log.ReadCommit(t.Context(), 99); !errors.Is(err, objstore.ErrNotExist) {
+	if _, err := New(store, Options{}).ReadCommit(t.Context(), 99); !errors.Is(err, objstore.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -176,9 +164,7 @@ func TestWithdrawCommit(t *testing.T) {
 	tableLog(t, store, 1)
 	log := New(store, Options{})
 	mine := []byte(`{"txn":{"appId":"mine"}}`)
-	if err := log.WriteCommit(t.Context(), 2, mine); err != nil {
-		t.Fatal(err)
-	}
+	put(t, store, CommitKey(2), string(mine))
 	if err := log.WithdrawCommit(t.Context(), 1, mine); err != nil {
 		t.Error(err)
 	}

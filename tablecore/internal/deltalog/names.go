@@ -14,8 +14,8 @@ const (
 // CommitKey returns the store key of a commit file.
 func CommitKey(version int64) string { return fmt.Sprintf("%s%020d.json", logDir, version) }
 
-// checkpointKey is the name of the classic checkpoint.
-func checkpointKey(version int64) string {
+// CheckpointKey returns the store key of a classic checkpoint.
+func CheckpointKey(version int64) string {
 	return fmt.Sprintf("%s%020d.checkpoint.parquet", logDir, version)
 }
 

@@ -32,7 +32,7 @@ func TestParseLogName(t *testing.T) {
 		if got := parseLogName(CommitKey(v)[len(logDir):]); got != (logFile{kind: kindCommit, version: v}) {
 			t.Errorf("commit name of %d = %+v", v, got)
 		}
-		if got := parseLogName(checkpointKey(v)[len(logDir):]); got != (logFile{kind: kindClassic, version: v}) {
+		if got := parseLogName(CheckpointKey(v)[len(logDir):]); got != (logFile{kind: kindClassic, version: v}) {
 			t.Errorf("checkpoint name of %d = %+v", v, got)
 		}
 	}

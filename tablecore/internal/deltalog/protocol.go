@@ -57,6 +57,25 @@ func ContrailProtocol(timestampNtz bool) *Protocol {
 	return p
 }
 
+// WithTimestampNtz returns the protocol that a table of this one needs for a
+// timestamp without zone: p itself where it has the feature. Going to feature
+// lists, it lists what the old versions implied.
+func (p *Protocol) WithTimestampNtz() *Protocol {
+	reads, writes := p.AllReaderFeatures(), p.AllWriterFeatures()
+	if slices.Contains(reads, FeatureTimestampNtz) && slices.Contains(writes, FeatureTimestampNtz) {
+		return p
+	}
+	return &Protocol{MinReaderVersion: max(p.MinReaderVersion, 3), MinWriterVersion: max(p.MinWriterVersion, 7),
+		ReaderFeatures: withFeature(reads), WriterFeatures: withFeature(writes)}
+}
+
+func withFeature(features []string) []string {
+	if slices.Contains(features, FeatureTimestampNtz) {
+		return features
+	}
+	return append(slices.Clone(features), FeatureTimestampNtz)
+}
+
 // AllWriterFeatures returns the writer features that are listed, or implied by
 // a writer version below 7, in that order.
 func (p *Protocol) AllWriterFeatures() []string {

@@ -1,6 +1,7 @@
 package deltalog
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,27 @@ func TestFeatureLists(t *testing.T) {
 	}
 	if s := stateWith(t, &Protocol{MinReaderVersion: 1, MinWriterVersion: 1}, &Metadata{Configuration: on}); s.AppendOnly() || s.InCommitTimestamps() {
 		t.Error("a property without its feature counts")
+	}
+}
+
+// TestWithTimestampNtz makes sure that a protocol that gains the feature loses
+// nothing that it said before.
+func TestWithTimestampNtz(t *testing.T) {
+	for name, c := range map[string]struct{ had, want Protocol }{
+		"a table of ours": {*ContrailProtocol(false), *ContrailProtocol(true)},
+		"old versions": {Protocol{MinReaderVersion: 2, MinWriterVersion: 5},
+			Protocol{MinReaderVersion: 3, MinWriterVersion: 7, ReaderFeatures: []string{"columnMapping", "timestampNtz"},
+				WriterFeatures: []string{"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping", "timestampNtz"}}},
+		"on one side alone": {Protocol{MinReaderVersion: 3, MinWriterVersion: 7, ReaderFeatures: []string{"timestampNtz"}, WriterFeatures: []string{"appendOnly"}},
+			Protocol{MinReaderVersion: 3, MinWriterVersion: 7, ReaderFeatures: []string{"timestampNtz"}, WriterFeatures: []string{"appendOnly", "timestampNtz"}}},
+	} {
+		had := c.had
+		got := had.WithTimestampNtz()
+		if !reflect.DeepEqual(*got, c.want) || !reflect.DeepEqual(had, c.had) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+		if got.WithTimestampNtz() != got {
+			t.Errorf("%s: it is written again", name)
+		}
 	}
 }

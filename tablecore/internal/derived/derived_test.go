@@ -308,14 +308,14 @@ func TestUnsortedInParts(t *testing.T) {
 		batch := batchOf(t, mem, def, part)
 		keys := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{batch.Schema().Field(1), batch.Schema().Field(2), batch.Schema().Field(0)}, nil),
 			[]arrow.Array{batch.Column(1), batch.Column(2), batch.Column(0)}, batch.NumRows())
-		err := x.add(keys)
+		err := x.Add(keys)
 		keys.Release()
 		batch.Release()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := x.finish()
+	got, err := x.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}

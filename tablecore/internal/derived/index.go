@@ -1,6 +1,8 @@
 // Package derived makes, stores and reads what can be computed from the rows of
 // a table at any time: for each data file, its coverage and its entity
-// directory.
+// directory. It also holds the formats of state files, which keep what is known
+// of a version as a whole, and of the head, which names the newest of them;
+// package statecache reads and writes these.
 //
 // The live files are the only truth. What is stored beside them is an
 // abbreviation: it carries a checksum and what it was made from, and where it

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -45,11 +46,11 @@ func recompute(ctx context.Context, file *datafile.File, path string, def *table
 		if err != nil {
 			return FileIndex{}, err
 		}
-		if err := ix.add(batch); err != nil {
+		if err := ix.Add(batch); err != nil {
 			return FileIndex{}, &tableerr.Corrupt{Path: path, Msg: fmt.Sprintf("its key columns, from row %d on: %v", rows.FirstRow(), err), Cause: err}
 		}
 	}
-	x, err := ix.finish()
+	x, err := ix.Finish()
 	x.Rows = file.Rows()
 	return x, err
 }
@@ -74,14 +75,15 @@ type pair struct {
 	id   uint64 // of the interval
 }
 
-// indexer builds an index from rows in file order. As long as they are sorted
+// Indexer builds an index from rows in file order. As long as they are sorted
 // by (entity, index) it keeps runs; then it gives the directory up and gathers
-// pairs, a bounded number at a time.
-type indexer struct {
+// pairs, a bounded number at a time. It is for one goroutine.
+type Indexer struct {
 	domain interval.Domain
 	coder  *entitykey.Coder
 
 	rows      int64
+	min, max  uint64    // ordinals
 	directory Directory // nil once the rows were found unsorted
 	unsorted  bool
 	builder   *coverage.Builder
@@ -94,16 +96,32 @@ type indexer struct {
 	maxPairs, maxParts int
 }
 
-func newIndexer(layout *entitykey.Layout, domain interval.Domain) *indexer {
-	return &indexer{domain: domain, coder: entitykey.NewCoder(layout), directory: Directory{}, builder: coverage.NewBuilder(),
+// NewIndexer returns an indexer of no rows yet of a table, which must have a
+// schema and an index column.
+func NewIndexer(def *tabledef.Definition) (*Indexer, error) {
+	layout, err := entitykey.LayoutOf(def)
+	if err != nil {
+		return nil, err
+	}
+	domain, err := interval.New(def.IndexType, def.IndexUnit(), def.Granularity)
+	if err != nil {
+		return nil, err
+	}
+	return newIndexer(layout, domain), nil
+}
+
+func newIndexer(layout *entitykey.Layout, domain interval.Domain) *Indexer {
+	return &Indexer{domain: domain, coder: entitykey.NewCoder(layout), min: math.MaxUint64, directory: Directory{}, builder: coverage.NewBuilder(),
 		maxPairs: maxPairs, maxParts: maxParts}
 }
 
 // settled says that further rows change nothing.
-func (x *indexer) settled() bool { return x.unsorted && !x.domain.HasIntervals() }
+func (x *Indexer) settled() bool { return x.unsorted && !x.domain.HasIntervals() }
 
-// add takes the next rows of the file.
-func (x *indexer) add(batch arrow.RecordBatch) error {
+// Add takes the next rows of the file: their entity columns in declared order,
+// then the index column, with declared or storage types. The batch is borrowed.
+// A null is an error.
+func (x *Indexer) Add(batch arrow.RecordBatch) error {
 	columns, rows := batch.Columns(), int(batch.NumRows())
 	entities, index := columns[:len(columns)-1], columns[len(columns)-1]
 	var err error
@@ -112,6 +130,9 @@ func (x *indexer) add(batch arrow.RecordBatch) error {
 	}
 	if x.ordinals, err = x.domain.AppendOrdinals(x.ordinals[:0], index); err != nil {
 		return err
+	}
+	for _, ordinal := range x.ordinals {
+		x.min, x.max = min(x.min, ordinal), max(x.max, ordinal)
 	}
 	x.ids = slices.Grow(x.ids[:0], rows)[:rows]
 	x.domain.IDs(x.ids, x.ordinals)
@@ -129,7 +150,7 @@ func (x *indexer) add(batch arrow.RecordBatch) error {
 }
 
 // addRun takes consecutive rows of one entity.
-func (x *indexer) addRun(code uint32, ordinals, ids []uint64) error {
+func (x *Indexer) addRun(code uint32, ordinals, ids []uint64) error {
 	if !x.unsorted && !x.addSorted(x.coder.Key(code), ordinals, ids) {
 		if err := x.giveUp(); err != nil {
 			return err
@@ -154,7 +175,7 @@ func (x *indexer) addRun(code uint32, ordinals, ids []uint64) error {
 }
 
 // addSorted takes rows that go on in order, and refuses others untouched.
-func (x *indexer) addSorted(key string, ordinals, ids []uint64) bool {
+func (x *Indexer) addSorted(key string, ordinals, ids []uint64) bool {
 	if !slices.IsSorted(ordinals) {
 		return false
 	}
@@ -177,7 +198,7 @@ func (x *indexer) addSorted(key string, ordinals, ids []uint64) bool {
 }
 
 // giveUp goes over to unsorted rows.
-func (x *indexer) giveUp() error {
+func (x *Indexer) giveUp() error {
 	x.unsorted, x.directory = true, nil
 	set, err := x.builder.Finish()
 	if err != nil {
@@ -188,7 +209,7 @@ func (x *indexer) giveUp() error {
 }
 
 // packPairs makes a set of the pairs gathered so far.
-func (x *indexer) packPairs() error {
+func (x *Indexer) packPairs() error {
 	ranks := x.coder.Ranks()
 	slices.SortFunc(x.pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(ranks[a.code], ranks[b.code]), cmp.Compare(a.id, b.id))
@@ -216,8 +237,12 @@ func (x *indexer) packPairs() error {
 	return nil
 }
 
-// finish returns the index of the rows taken.
-func (x *indexer) finish() (FileIndex, error) {
+// Bounds returns the ordinals of the smallest and the largest index value of the
+// rows taken.
+func (x *Indexer) Bounds() (low, high uint64) { return x.min, x.max }
+
+// Finish returns the index of the rows taken.
+func (x *Indexer) Finish() (FileIndex, error) {
 	out := FileIndex{Rows: x.rows, Directory: x.directory}
 	if !x.domain.HasIntervals() {
 		return out, nil

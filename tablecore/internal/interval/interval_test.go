@@ -263,3 +263,29 @@ func BenchmarkIDs(b *testing.B) {
 		})
 	}
 }
+
+// TestStoredOrdinal compares single stored values with whole columns.
+func TestStoredOrdinal(t *testing.T) {
+	us := &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
+	for _, c := range []struct {
+		index  tabledef.IndexType
+		unit   arrow.TimeUnit
+		stored arrow.DataType
+		v      int64
+		want   int64
+	}{
+		{tabledef.IndexInt64, 0, arrow.PrimitiveTypes.Int64, -7, -7},
+		{tabledef.IndexTimestamp, arrow.Microsecond, us, -7, -7},
+		{tabledef.IndexTimestamp, arrow.Millisecond, us, -7, -1},
+		{tabledef.IndexTimestamp, arrow.Second, us, 2_999_999, 2},
+		{tabledef.IndexTimestamp, arrow.Nanosecond, arrow.PrimitiveTypes.Int64, 5, 5},
+	} {
+		d, err := New(c.index, c.unit, tabledef.Granularity{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.StoredOrdinal(c.stored, c.v); got != SignedOrdinal(c.want) {
+			t.Errorf("%d of %s: %d, want %d", c.v, c.stored, SignedValue(got), c.want)
+		}
+	}
+}

@@ -56,6 +56,17 @@ func (d Domain) appendTimestamps(dst []uint64, a *array.Timestamp) ([]uint64, er
 	return dst, nil
 }
 
+// StoredOrdinal returns the ordinal of a timestamp or integer of a signed axis
+// as AppendOrdinals does, given as it lies in a column of type t.
+func (d Domain) StoredOrdinal(t arrow.DataType, v int64) uint64 {
+	if stored, ok := t.(*arrow.TimestampType); ok && d.timestamp {
+		if ratio := int64(d.unit.Multiplier() / stored.Unit.Multiplier()); ratio > 1 {
+			v, _ = floorDiv(v, ratio)
+		}
+	}
+	return SignedOrdinal(v)
+}
+
 func appendSigned[T ~int64](dst []uint64, values []T) []uint64 {
 	n := len(dst)
 	dst = slices.Grow(dst, len(values))[:n+len(values)]

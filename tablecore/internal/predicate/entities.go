@@ -20,6 +20,7 @@ type Entities struct {
 	layout  *entitykey.Layout
 	full    map[string]struct{}
 	partial [][]any // one value a column, nil where any will do
+	unfit   error   // about the first value that its column cannot hold
 }
 
 // ParseEntities reads a request's list of identities: objects of entity column
@@ -29,11 +30,13 @@ type Entities struct {
 func ParseEntities(list []map[string]json.RawMessage, layout *entitykey.Layout, types []arrow.DataType) (*Entities, error) {
 	e := &Entities{layout: layout, full: map[string]struct{}{}}
 	for i, object := range list {
-		id, ok, err := parseIdentity(fmt.Sprintf("entities[%d]", i), object, layout, types)
+		field := fmt.Sprintf("entities[%d]", i)
+		id, unfit, err := parseIdentity(field, object, layout, types)
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
+		if unfit != "" {
+			e.noteUnfit(field, unfit, object[unfit])
 			continue
 		}
 		if slices.Contains(id, nil) {
@@ -56,28 +59,29 @@ func ParseKey(text string, layout *entitykey.Layout, types []arrow.DataType) (st
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
 		return "", err
 	}
-	id, ok, err := parseIdentity("entity", object, layout, types)
+	id, unfit, err := parseIdentity("entity", object, layout, types)
 	if err != nil {
 		return "", err
 	}
-	if !ok || slices.Contains(id, nil) {
+	if unfit != "" || slices.Contains(id, nil) {
 		return "", fmt.Errorf("%s is no full identity", text)
 	}
 	return layout.Key(id...)
 }
 
 // parseIdentity returns one value a column, nil where the object does not name
-// it; ok is false when a value lies outside its column's type.
-func parseIdentity(field string, object map[string]json.RawMessage, layout *entitykey.Layout, types []arrow.DataType) (id []any, ok bool, err error) {
+// it; unfit names a column whose type the value lies outside, "" if there is
+// none.
+func parseIdentity(field string, object map[string]json.RawMessage, layout *entitykey.Layout, types []arrow.DataType) (id []any, unfit string, err error) {
 	names := layout.Names()
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(names, name) {
 			e := tableerr.InvalidField(field+"."+name, "column %q is no entity column; they are %s", name, columnList(names))
 			e.Column = name
-			return nil, false, e
+			return nil, "", e
 		}
 	}
-	id, ok = make([]any, len(names)), true
+	id = make([]any, len(names))
 	for i, name := range names {
 		raw, given := object[name]
 		if !given {
@@ -89,11 +93,13 @@ func parseIdentity(field string, object map[string]json.RawMessage, layout *enti
 			if errors.As(err, &invalid) {
 				invalid.Column = name
 			}
-			return nil, false, err
+			return nil, "", err
 		}
-		id[i], ok = value, ok && fits
+		if id[i] = value; !fits && unfit == "" {
+			unfit = name
+		}
 	}
-	return id, ok, nil
+	return id, unfit, nil
 }
 
 func columnList(names []string) string {
@@ -128,6 +134,34 @@ func parseEntityValue(field string, raw json.RawMessage, typ arrow.DataType) (va
 	default:
 		return n.Int64(), n.IsInt64(), nil
 	}
+}
+
+// noteUnfit remembers a value that its column cannot hold.
+func (e *Entities) noteUnfit(field, column string, value json.RawMessage) {
+	if e.unfit != nil {
+		return
+	}
+	invalid := tableerr.InvalidField(field+"."+column, "column %q cannot hold %s, so there is no such entity", column, shorten(value))
+	invalid.Column, invalid.Value = column, value
+	e.unfit = invalid
+}
+
+// Fit is INVALID where an identity has a value that its column cannot hold. To
+// a scan it is an entity without rows; to a question about entities that have
+// none it is a mistake.
+func (e *Entities) Fit() error {
+	if e == nil {
+		return nil
+	}
+	return e.unfit
+}
+
+// Full returns the keys of the full identities, ascending.
+func (e *Entities) Full() []string {
+	if e == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(e.full))
 }
 
 // None says whether the set is certainly empty.

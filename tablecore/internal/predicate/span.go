@@ -39,6 +39,18 @@ func (s Span) Covers(first, last uint64) bool {
 // unit is compared exactly. INVALID when a bound is not understood, or when
 // start is not before end.
 func ParseSpan(start, end json.RawMessage, index arrow.DataType) (Span, error) {
+	return parseRange(start, end, index, ceilDiv)
+}
+
+// ParseTouched reads the range [start, end) of a request as ParseSpan does, but
+// returns the ticks that it touches: the one that a bound finer than the
+// column's unit lies in belongs to the span.
+func ParseTouched(start, end json.RawMessage, index arrow.DataType) (Span, error) {
+	return parseRange(start, end, index, floorDiv)
+}
+
+// parseRange reads a range; round brings its start to a whole tick.
+func parseRange(start, end json.RawMessage, index arrow.DataType, round func(a, b *big.Int) *big.Int) (Span, error) {
 	span := All
 	lower, err := parseBound("start", start, index)
 	if err != nil {
@@ -55,7 +67,7 @@ func ParseSpan(start, end json.RawMessage, index arrow.DataType) (Span, error) {
 	}
 	unit := ticksNanos(index)
 	if lower != nil {
-		span.First, span.Empty = ordinalAtLeast(ceilDiv(lower, unit), index)
+		span.First, span.Empty = ordinalAtLeast(round(lower, unit), index)
 	}
 	if upper != nil {
 		last := new(big.Int).Sub(ceilDiv(upper, unit), big.NewInt(1))
@@ -63,6 +75,18 @@ func ParseSpan(start, end json.RawMessage, index arrow.DataType) (Span, error) {
 		span.Last, span.Empty = ordinal, span.Empty || empty
 	}
 	span.Empty = span.Empty || span.First > span.Last
+	return span, nil
+}
+
+// ParseAtMost reads a point in the index as the span of all that is not behind
+// it. field names it in errors; nil means no bound.
+func ParseAtMost(field string, at json.RawMessage, index arrow.DataType) (Span, error) {
+	v, err := parseBound(field, at, index)
+	if err != nil || v == nil {
+		return All, err
+	}
+	span := All
+	span.Last, span.Empty = ordinalAtMost(floorDiv(v, ticksNanos(index)), index)
 	return span, nil
 }
 
@@ -94,6 +118,9 @@ func ticksNanos(index arrow.DataType) *big.Int {
 	}
 	return big.NewInt(1)
 }
+
+// floorDiv is ⌊a/b⌋ for positive b, for which Euclidean division rounds down.
+func floorDiv(a, b *big.Int) *big.Int { return new(big.Int).Div(a, b) }
 
 // ceilDiv is ⌈a/b⌉ for positive b.
 func ceilDiv(a, b *big.Int) *big.Int {

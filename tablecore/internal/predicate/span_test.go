@@ -120,3 +120,53 @@ func FuzzParseSpan(f *testing.F) {
 		}
 	})
 }
+
+func TestParseTouched(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		start, end string
+		index      arrow.DataType
+		want       Span
+	}{
+		{"open", "", "", usUTC, All},
+		{"whole ticks as a span", `"1970-01-01T00:00:01Z"`, `"1970-01-01T00:00:02Z"`, sUTC, Span{signed(1), signed(1), false}},
+		{"inside one tick", `"1970-01-01T00:00:00.1Z"`, `"1970-01-01T00:00:00.9Z"`, sUTC, Span{signed(0), signed(0), false}},
+		{"before the epoch", `"1969-12-31T23:59:59.5Z"`, "", sUTC, Span{signed(-1), ^uint64(0), false}},
+		{"behind the domain", `"2300-01-01T00:00:00Z"`, "", nsUTC, Span{0, ^uint64(0), true}},
+		{"before the domain", "", `"1600-01-01T00:00:00Z"`, nsUTC, Span{0, 0, true}},
+		{"wholly before", `-9`, `-5`, u64, Span{0, 0, true}},
+		{"around the domain's end", `18446744073709551615`, `18446744073709551617`, u64, Span{^uint64(0), ^uint64(0), false}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got, err := ParseTouched(raw(c.start), raw(c.end), c.index); err != nil || got != c.want {
+				t.Errorf("got %+v, %v, want %+v", got, err, c.want)
+			}
+		})
+	}
+	if _, err := ParseTouched(raw("5"), raw("5"), i64); err == nil {
+		t.Error("an empty range is taken")
+	}
+}
+
+func TestParseAtMost(t *testing.T) {
+	for _, c := range []struct {
+		at    string
+		index arrow.DataType
+		want  Span
+	}{
+		{"", i64, All},
+		{"5", i64, Span{0, signed(5), false}},
+		{`"1970-01-01T00:00:01.9Z"`, sUTC, Span{0, signed(1), false}},
+		{`"1969-12-31T23:59:58.1Z"`, sUTC, Span{0, signed(-2), false}},
+		{"-1", u64, Span{0, 0, true}},
+		{"18446744073709551616", u64, Span{0, ^uint64(0), false}},
+	} {
+		if got, err := ParseAtMost("at", raw(c.at), c.index); err != nil || got != c.want {
+			t.Errorf("%s: got %+v, %v, want %+v", c.at, got, err, c.want)
+		}
+	}
+	var invalid *tableerr.Invalid
+	if _, err := ParseAtMost("at", raw(`"x"`), i64); !errors.As(err, &invalid) || invalid.Field != "at" {
+		t.Errorf("got %v", err)
+	}
+}

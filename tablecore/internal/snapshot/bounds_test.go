@@ -68,8 +68,8 @@ func boundsOf(t *testing.T, stats, column string, tags map[string]string) (predi
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "t", Type: &arrow.TimestampType{Unit: arrow.Second, TimeZone: "UTC"}}, {Name: "x", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
 	s := &Snapshot{Def: &tabledef.Definition{IndexColumn: "t", IndexType: tabledef.IndexTimestamp, Stored: schema}}
-	f, err := s.newFile(&deltalog.Add{Path: "f", Stats: stats, Tags: tags})
-	if err != nil {
+	f := &File{}
+	if err := (&fileReader{snapshot: s}).file(f, &deltalog.Add{Path: "f", Stats: stats, Tags: tags}); err != nil {
 		t.Fatal(err)
 	}
 	first, ok := s.Bounds(f, column)

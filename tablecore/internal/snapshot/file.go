@@ -2,7 +2,8 @@ package snapshot
 
 import (
 	"encoding/json"
-	"math/big"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -33,25 +34,52 @@ type File struct {
 	stats atomic.Pointer[columnStats] // parsed on demand, see Bounds
 }
 
-// newFile reads an add action. Only its path can make it fail: statistics and
-// tags that are damaged mean no pruning.
-func (s *Snapshot) newFile(a *deltalog.Add) (*File, error) {
+// fileReader reads add actions. It remembers the identities that it has read:
+// many files of one entity each have few different ones.
+type fileReader struct {
+	snapshot *Snapshot
+	types    []arrow.DataType
+	keys     map[string]entityKey // by tag
+}
+
+// entityKey is what an identity in a tag comes to.
+type entityKey struct {
+	key   string
+	valid bool
+}
+
+// file reads an add action into f. Only its path can make it fail: statistics
+// and tags that are damaged mean no pruning.
+func (r *fileReader) file(f *File, a *deltalog.Add) error {
 	path, err := a.File()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f := &File{Add: a, Path: path, Rows: numRecords(a.Stats), Max: ^uint64(0), Version: tagInt(a.Tags[tabledef.TagVersion])}
+	s := r.snapshot
+	*f = File{Add: a, Path: path, Rows: numRecords(a.Stats), Max: ^uint64(0), Version: tagInt(a.Tags[tabledef.TagVersion])}
 	lowest, okMin := ordinal(a.Tags[tabledef.TagIndexMin], s.Def.IndexType)
 	highest, okMax := ordinal(a.Tags[tabledef.TagIndexMax], s.Def.IndexType)
 	if okMin && okMax && lowest <= highest {
 		f.Min, f.Max, f.Bounded = lowest, highest, true
 	}
 	if a.Tags[tabledef.TagLayout] == tabledef.LayoutSingle && s.Layout != nil {
-		if f.Entity, err = predicate.ParseKey(a.Tags[tabledef.TagEntity], s.Layout, s.EntityTypes()); err == nil {
-			f.Single = true
-		}
+		f.Entity, f.Single = r.key(a.Tags[tabledef.TagEntity])
 	}
-	return f, nil
+	return nil
+}
+
+// key returns the entity key of an identity.
+func (r *fileReader) key(text string) (string, bool) {
+	known, ok := r.keys[text]
+	if ok {
+		return known.key, known.valid
+	}
+	if r.keys == nil {
+		r.keys, r.types = map[string]entityKey{}, r.snapshot.EntityTypes()
+	}
+	key, err := predicate.ParseKey(text, r.snapshot.Layout, r.types)
+	r.keys[text] = entityKey{key, err == nil}
+	return key, err == nil
 }
 
 // Meets says whether the file may hold an index ordinal in [first, last].
@@ -59,6 +87,14 @@ func (f *File) Meets(first, last uint64) bool { return f.Min <= last && first <=
 
 // numRecords reads the row count out of a file's statistics.
 func numRecords(stats string) int64 {
+	// Nearly all writers put it first, and a table may have many files.
+	if rest, ok := strings.CutPrefix(stats, `{"numRecords":`); ok {
+		if digits := strings.IndexAny(rest, ",}"); digits > 0 {
+			if n, err := strconv.ParseUint(rest[:digits], 10, 63); err == nil {
+				return int64(n)
+			}
+		}
+	}
 	var s struct {
 		NumRecords *int64 `json:"numRecords"`
 	}
@@ -70,24 +106,21 @@ func numRecords(stats string) int64 {
 
 // tagInt reads a non-negative number, −1 for anything else.
 func tagInt(text string) int64 {
-	n, ok := new(big.Int).SetString(text, 10)
-	if !ok || !n.IsInt64() || n.Sign() < 0 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
 		return -1
 	}
-	return n.Int64()
+	return n
 }
 
 // ordinal reads a raw index value's text.
 func ordinal(text string, index tabledef.IndexType) (uint64, bool) {
-	n, ok := new(big.Int).SetString(text, 10)
-	switch {
-	case !ok:
-		return 0, false
-	case index == tabledef.IndexUint64:
-		return n.Uint64(), n.IsUint64()
-	default:
-		return uint64(n.Int64()) ^ 1<<63, n.IsInt64()
+	if index == tabledef.IndexUint64 {
+		n, err := strconv.ParseUint(text, 10, 64)
+		return n, err == nil
 	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return uint64(n) ^ 1<<63, err == nil
 }
 
 // StorageFields returns the storage fields of the declared columns named.

@@ -8,6 +8,7 @@ package snapshot
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -29,13 +30,15 @@ type Snapshot struct {
 	Domain interval.Domain
 	// Layout describes entity keys. It is nil until the table has a schema.
 	Layout *entitykey.Layout
-	// Files are the live data files in log order.
+	// Files are the live data files in log order. Nobody may append to it.
 	Files []*File
 	// Rows and Bytes add up the files; Rows is −1 when one does not say.
 	Rows, Bytes int64
 	// Upkeep is what maintenance knows of the versions up to this one.
 	Upkeep Upkeep
 
+	spans    []span             // of Files
+	room     *room              // behind both
 	requests pmap.Map[*Request] // by request id
 	effects  effectLog
 }
@@ -53,9 +56,7 @@ func New(state *deltalog.State) (*Snapshot, error) {
 		return nil, err
 	}
 	s.requests = indexRequests(state, s.Upkeep)
-	adds := state.Files()
-	s.Files = make([]*File, 0, len(adds))
-	return s, s.add(adds)
+	return s, s.add(state.Files())
 }
 
 // Apply returns the snapshot after the commit that follows s.
@@ -64,8 +65,8 @@ func (s *Snapshot) Apply(c *deltalog.Commit) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &Snapshot{State: state, Def: s.Def, Domain: s.Domain, Layout: s.Layout, Rows: s.Rows, Bytes: s.Bytes,
-		Upkeep: s.Upkeep, requests: s.requests, effects: s.effects}
+	next := *s
+	next.State = state
 	if c.Metadata != nil || c.Protocol != nil {
 		if err := next.define(); err != nil {
 			return nil, err
@@ -74,12 +75,10 @@ func (s *Snapshot) Apply(c *deltalog.Commit) (*Snapshot, error) {
 	if err := next.keepUp(c, s); err != nil {
 		return nil, err
 	}
-	next.Files = make([]*File, len(s.Files), len(s.Files)+len(c.Adds))
-	copy(next.Files, s.Files)
 	if err := next.drop(c, s.State); err != nil {
 		return nil, err
 	}
-	return next, next.add(c.Adds)
+	return &next, next.add(c.Adds)
 }
 
 // keepUp takes over what a commit says of versions and request ids.
@@ -116,7 +115,7 @@ func (s *Snapshot) WithCheckpoint(ref deltalog.CheckpointRef) *Snapshot {
 func (s *Snapshot) define() error {
 	m := s.State.Metadata()
 	// The format's version decides first, whatever else may be wrong.
-	if _, err := tabledef.ReadableFormat(m.Configuration[tabledef.KeyFormatVersion]); err != nil {
+	if _, err := tabledef.ReadableFormat(m.Configuration); err != nil {
 		return err
 	}
 	if err := s.State.CheckReadable(); err != nil {
@@ -126,7 +125,7 @@ func (s *Snapshot) define() error {
 	if err != nil {
 		return err
 	}
-	s.Def = def
+	s.Def, s.Domain, s.Layout = def, interval.Domain{}, nil
 	if def.Stored == nil || def.IndexColumn == "" {
 		return nil
 	}
@@ -155,36 +154,8 @@ func (s *Snapshot) drop(c *deltalog.Commit, before *deltalog.State) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	s.Files = slices.DeleteFunc(s.Files, func(f *File) bool {
-		if !gone[f.Path] {
-			return false
-		}
-		s.count(f, -1)
-		return true
-	})
+	s.without(gone)
 	return nil
-}
-
-// add appends files.
-func (s *Snapshot) add(adds []*deltalog.Add) error {
-	for _, a := range adds {
-		f, err := s.newFile(a)
-		if err != nil {
-			return err
-		}
-		s.Files = append(s.Files, f)
-		s.count(f, 1)
-	}
-	return nil
-}
-
-func (s *Snapshot) count(f *File, by int64) {
-	s.Bytes += by * f.Add.Size
-	if s.Rows >= 0 && f.Rows >= 0 {
-		s.Rows += by * f.Rows
-	} else {
-		s.Rows = -1
-	}
 }
 
 // IndexField returns the declared field of the index column. The table must
@@ -192,6 +163,23 @@ func (s *Snapshot) count(f *File, by int64) {
 func (s *Snapshot) IndexField() arrow.Field {
 	f, _ := s.Def.Stored.FieldsByName(s.Def.IndexColumn)
 	return f[0]
+}
+
+// IndexValue is an index ordinal as it stands in answers: text in RFC 3339 for a
+// timestamp, without a zone where the column has none, else a number.
+func (s *Snapshot) IndexValue(ordinal uint64) any {
+	switch t := s.IndexField().Type.(type) {
+	case *arrow.TimestampType:
+		text := s.Domain.ValueText(ordinal)
+		if t.TimeZone == "" {
+			return strings.TrimSuffix(text, "Z")
+		}
+		return text
+	case *arrow.Uint64Type:
+		return ordinal
+	default:
+		return interval.SignedValue(ordinal)
+	}
 }
 
 // EntityTypes returns the declared types of the entity columns. The table must
