@@ -41,7 +41,7 @@ var createTableFields = []fieldOf[CreateTable]{
 	{Field{"entity_columns", "list<string>", false, "The columns that identify a series; default `[]`."},
 		func(c *CreateTable, v value) (f *fault) { c.EntityColumns, f = v.textList(); return f }},
 	{Field{"timezone", "string", false, "An IANA name, `UTC` or a fixed offset; informative."}, optionalTextInto(func(c *CreateTable) **string { return &c.Timezone })},
-	{Field{"uniqueness", "string", false, "`reject` (default) or `none`."}, textInto(func(c *CreateTable) *string { return &c.Uniqueness })},
+	{Field{"uniqueness", "string", false, "What an append into a filled interval does: `reject` (default) is INTERVAL_OVERLAP, `overwrite` replaces the rows there, `none` adds to them."}, textInto(func(c *CreateTable) *string { return &c.Uniqueness })},
 	{Field{"ingest_time_column", "string", false, "Name of the insertion-time column; default `_ingest_ts`, `\"\"` for none."}, optionalTextInto(func(c *CreateTable) **string { return &c.IngestTimeColumn })},
 	{Field{"properties", "map<string, string>", false, "Table properties."},
 		func(c *CreateTable, v value) (f *fault) { c.Properties, f = v.textMap(); return f }},
@@ -80,21 +80,28 @@ var columnFields = []fieldOf[Column]{
 	}},
 }
 
-func readSchemaColumns(c *CreateTable, v value) *fault {
+// columnList reads a schema given as a list of columns; an empty one is not
+// nil.
+func columnList(v value) ([]Column, *fault) {
 	if v[0] != '[' {
-		return v.wrongKind("a list")
+		return nil, v.wrongKind("a list")
 	}
+	columns := []Column{}
 	for i, e := range v.elements() {
 		column, f := decode(e, columnFields)
 		if f != nil {
-			return f.inIndex(i)
+			return nil, f.inIndex(i)
 		}
-		c.Columns = append(c.Columns, *column)
+		columns = append(columns, *column)
 	}
-	if c.Columns == nil {
-		return faultf("is empty; leave it out to take the schema of the first append")
+	return columns, nil
+}
+
+func readSchemaColumns(c *CreateTable, v value) (f *fault) {
+	if c.Columns, f = columnList(v); f == nil && len(c.Columns) == 0 {
+		f = faultf("is empty; leave it out to take the schema of the first append")
 	}
-	return nil
+	return f
 }
 
 // ParseCreateTable reads the body of create_table.
@@ -121,8 +128,7 @@ type DropTable struct {
 var dropTableFields = []fieldOf[DropTable]{
 	tableField(func(d *DropTable) *string { return &d.Table }),
 	{Field{"dry_run", "bool", false, "Only say what would be dropped."}, boolInto(func(d *DropTable) *bool { return &d.DryRun })},
-	{Field{"expected_version", "int64", false, "Another current version is VERSION_CONFLICT."},
-		optionalInto(0, func(d *DropTable) **int64 { return &d.ExpectedVersion })},
+	expectedField(func(d *DropTable) **int64 { return &d.ExpectedVersion }),
 	tableIDField(func(d *DropTable) *string { return &d.TableID }),
 }
 
@@ -183,7 +189,10 @@ const (
 	ActionDropTable     = "drop_table"
 	ActionListTables    = "list_tables"
 	ActionDescribeTable = "describe_table"
+	ActionAddColumns    = "add_columns"
 	ActionRollback      = "rollback"
+	ActionSetProperties = "set_properties"
+	ActionCheckpoint    = "checkpoint"
 	ActionServerInfo    = "server_info"
 )
 
@@ -202,7 +211,10 @@ func Actions() []Action {
 		{ActionDropTable, "Moves a table's directory into the trash and frees its name.", describe(dropTableFields)},
 		{ActionListTables, "Lists the tables of one namespace or of all.", describe(listTablesFields)},
 		{ActionDescribeTable, "Tells a table's definition, schema, size and bounds.", describe(describeTableFields)},
+		{ActionAddColumns, "Adds nullable columns behind those a table has; the rows there are null in them.", describe(addColumnsFields)},
 		{ActionRollback, "Makes an earlier version's content the newest one's, as a new commit.", describe(rollbackFields)},
+		{ActionSetProperties, "Sets and removes properties of a table; answers with all that are set.", describe(setPropertiesFields)},
+		{ActionCheckpoint, "Writes a checkpoint of the newest version, from which the table opens faster.", describe(checkpointFields)},
 		{ActionServerInfo, "Tells versions, message limits and the default profile.", []Field{}},
 	}
 }
@@ -222,8 +234,7 @@ func (a Action) Description() string {
 
 // laterActions are the protocol's other actions.
 var laterActions = map[string]bool{
-	"add_columns": true, "optimize": true, "vacuum": true, "upgrade": true,
-	"set_properties": true, "checkpoint": true, "check": true,
+	"optimize": true, "vacuum": true, "upgrade": true, "check": true,
 }
 
 // UnknownAction returns the error for an action that Actions does not list.

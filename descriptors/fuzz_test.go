@@ -78,8 +78,13 @@ func FuzzTicket(f *testing.F) {
 
 // encodeRead writes what a Read holds.
 func encodeRead(r *Read) ([]byte, error) {
-	if r.Listing != nil {
+	switch {
+	case r.Listing != nil:
 		return r.Listing.Encode()
+	case r.Latest != nil:
+		return r.Latest.Encode()
+	case r.Coverage != nil:
+		return r.Coverage.Encode()
 	}
 	return r.Scan.Encode()
 }
@@ -126,6 +131,9 @@ func fuzzBody(f *testing.F, parse func([]byte) (any, error)) {
 }
 
 func FuzzCreateTable(f *testing.F)   { fuzzBody(f, any1(ParseCreateTable)) }
+func FuzzAddColumns(f *testing.F)    { fuzzBody(f, any1(ParseAddColumns)) }
+func FuzzSetProperties(f *testing.F) { fuzzBody(f, any1(ParseSetProperties)) }
+func FuzzCheckpoint(f *testing.F)    { fuzzBody(f, any1(ParseCheckpoint)) }
 func FuzzRollback(f *testing.F)      { fuzzBody(f, any1(ParseRollback)) }
 func FuzzDropTable(f *testing.F)     { fuzzBody(f, any1(ParseDropTable)) }
 func FuzzListTables(f *testing.F)    { fuzzBody(f, any1(ParseListTables)) }

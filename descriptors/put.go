@@ -25,12 +25,11 @@ const maxRequestID = 128
 var appendFields = []fieldOf[Append]{
 	opField[Append](OpAppend),
 	tableField(func(a *Append) *string { return &a.Table }),
-	{Field{"rows", "int64", false, "The stream must hold exactly so many rows, else STREAM_INCOMPLETE. Not together with `end`."},
-		optionalInto(0, func(a *Append) **int64 { return &a.Rows })},
-	{Field{"end", "string", false, "`marker`: only a metadata-only message `{\"commit\":true,\"rows\":N}` ends the stream, else STREAM_INCOMPLETE."}, readEnd},
+	rowsField(func(a *Append) **int64 { return &a.Rows }),
+	endField(func(a *Append) *bool { return &a.EndMarker }),
 	{Field{"expected_version", "int64", false, "Another current version is VERSION_CONFLICT."},
 		optionalInto(0, func(a *Append) **int64 { return &a.ExpectedVersion })},
-	{Field{"request_id", "string", false, "1 to 128 printable ASCII characters; a known one is answered with its first report."}, readRequestID},
+	requestIDField(func(a *Append) *string { return &a.RequestID }),
 	{Field{"compression", "string", false, "`auto` (default), `zstd`, `snappy`, `lz4_raw` or `uncompressed`, in any case."},
 		textInto(func(a *Append) *string { return &a.Compression })},
 	{Field{"max_rows_per_row_group", "int64", false, "Rows that close a row group; default 262144."},
@@ -40,43 +39,85 @@ var appendFields = []fieldOf[Append]{
 	tableIDField(func(a *Append) *string { return &a.TableID }),
 }
 
-func readEnd(a *Append, v value) *fault {
-	_, f := v.word("marker")
-	a.EndMarker = f == nil
-	return f
+// rowsField, endField and requestIDField are those of every put.
+func rowsField[T any](target func(*T) **int64) fieldOf[T] {
+	return fieldOf[T]{Field{"rows", "int64", false, "The stream must hold exactly so many rows, else STREAM_INCOMPLETE. Not together with `end`."}, optionalInto(0, target)}
 }
 
-func readRequestID(a *Append, v value) (f *fault) {
-	if a.RequestID, f = v.filledText(); f != nil {
-		return f
+func endField[T any](target func(*T) *bool) fieldOf[T] {
+	return fieldOf[T]{Field{"end", "string", false, "`marker`: only a metadata-only message `{\"commit\":true,\"rows\":N}` ends the stream, else STREAM_INCOMPLETE."},
+		func(into *T, v value) *fault {
+			_, f := v.word("marker")
+			*target(into) = f == nil
+			return f
+		}}
+}
+
+func requestIDField[T any](target func(*T) *string) fieldOf[T] {
+	return fieldOf[T]{Field{"request_id", "string", false, "1 to 128 printable ASCII characters; a known one is answered with its first report."},
+		func(into *T, v value) *fault {
+			id, f := v.requestID()
+			*target(into) = id
+			return f
+		}}
+}
+
+func (v value) requestID() (string, *fault) {
+	id, f := v.filledText()
+	if f != nil {
+		return "", f
 	}
-	if len(a.RequestID) > maxRequestID {
-		return faultf("has %d bytes, more than %d", len(a.RequestID), maxRequestID)
+	if len(id) > maxRequestID {
+		return "", faultf("has %d bytes, more than %d", len(id), maxRequestID)
 	}
-	for i := 0; i < len(a.RequestID); i++ {
-		if c := a.RequestID[i]; c < ' ' || c > '~' {
-			return faultf("has a character other than printable ASCII at byte %d", i)
+	for i := 0; i < len(id); i++ {
+		if c := id[i]; c < ' ' || c > '~' {
+			return "", faultf("has a character other than printable ASCII at byte %d", i)
 		}
 	}
-	return nil
+	return id, nil
 }
 
+// Put is what the command of a DoPut asks for: an *Append or an *UpdateRows.
+type Put interface {
+	// Encode returns a command that ParsePut reads as the same request.
+	Encode() ([]byte, error)
+	isPut()
+}
+
+func (*Append) isPut()     {}
+func (*UpdateRows) isPut() {}
+
 // ParsePut reads the CMD descriptor of a DoPut.
-func ParsePut(command []byte) (*Append, error) {
+func ParsePut(command []byte) (Put, error) {
 	const root = "command"
 	v, op, err := parseOp(root, command)
 	if err != nil {
 		return nil, err
 	}
-	if op != OpAppend {
-		return nil, stampTable(misplaced(op).inKey("op").invalid(root), v)
+	switch op {
+	case OpAppend:
+		return asPut(parseFields(root, v, appendFields, func(a *Append) *fault { return oneEnd(a.Rows, a.EndMarker) }))
+	case OpUpdateRows:
+		return asPut(parseFields(root, v, updateRowsFields, func(u *UpdateRows) *fault { return oneEnd(u.Rows, u.EndMarker) }))
 	}
-	return parseFields(root, v, appendFields, func(a *Append) *fault {
-		if a.Rows != nil && a.EndMarker {
-			return faultf("goes not together with rows: a stream has one announced end").inKey("end")
-		}
-		return nil
-	})
+	return nil, stampTable(misplaced(op).inKey("op").invalid(root), v)
+}
+
+// asPut makes nothing of a request that was refused.
+func asPut[P Put](request P, err error) (Put, error) {
+	if err != nil {
+		return nil, err
+	}
+	return request, nil
+}
+
+// oneEnd refuses two announced ends.
+func oneEnd(rows *int64, marker bool) *fault {
+	if rows != nil && marker {
+		return faultf("goes not together with rows: a stream has one announced end").inKey("end")
+	}
+	return nil
 }
 
 // Encode returns the command that ParsePut reads as a.

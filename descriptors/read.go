@@ -5,8 +5,10 @@ import "time"
 // Read is what GetFlightInfo, GetSchema and DoGet are asked for. Exactly one of
 // its fields is set.
 type Read struct {
-	Scan    *Scan // also for an explain
-	Listing *Listing
+	Scan     *Scan // also for an explain
+	Listing  *Listing
+	Latest   *Latest
+	Coverage *Coverage
 }
 
 // Listing is a table about a table, or about all of them.
@@ -108,6 +110,18 @@ func parseRead(root string, body []byte, ticket bool) (*Read, error) {
 		return listing(entitiesFields)
 	case OpTables:
 		return listing(tablesFields)
+	case OpLatest:
+		l, err := parseFields(root, v, latestFields, checkLatest)
+		if err != nil {
+			return nil, err
+		}
+		return &Read{Latest: l}, nil
+	case OpCoverage:
+		c, err := parseFields(root, v, coverageFields, checkCoverage)
+		if err != nil {
+			return nil, err
+		}
+		return &Read{Coverage: c}, nil
 	}
 	return nil, stampTable(misplaced(op).inKey("op").invalid(root), v)
 }

@@ -15,6 +15,7 @@ func Reference() []byte {
 		"INVALID, naming the key's path. `null` means left out. An `int64` is a number or decimal text. A `value` is\n" +
 		"what the column's type takes: a number, or text such as a time.\n")
 	section(&b, "append (DoPut)", "Appends the stream's rows as one commit.", describe(appendFields))
+	section(&b, "update_rows (DoPut)", "Gives the stored rows that the stream names by their keys the stream's values, as one commit.", describe(updateRowsFields))
 	section(&b, "end marker (metadata of the last message of a put with `\"end\":\"marker\"`)", "Ends the stream.", describe(markerFields))
 	section(&b, "scan (GetFlightInfo, GetSchema, ticket of DoGet)", "Reads rows by column, entity and index range.", describe(scanFields))
 	section(&b, "explain (GetFlightInfo, GetSchema, ticket of DoGet)", "One row a live file, by path: what a scan with these fields does with it, and why.", describe(explainFields))
@@ -22,6 +23,8 @@ func Reference() []byte {
 	section(&b, "files (GetFlightInfo, GetSchema, ticket of DoGet)", "The data files of a version, by path.", describe(filesFields))
 	section(&b, "entities (GetFlightInfo, GetSchema, ticket of DoGet)", "The entities of a version, with the intervals that hold a row.", describe(entitiesFields))
 	section(&b, "tables (GetFlightInfo, GetSchema, ticket of DoGet)", "All tables, by name.", describe(tablesFields))
+	section(&b, "latest (GetFlightInfo, GetSchema, ticket of DoGet)", "The newest row of each entity, by entity.", describe(latestFields))
+	section(&b, "coverage (GetFlightInfo, GetSchema, ticket of DoGet)", "Which intervals have rows, by entity and start.", describe(coverageFields))
 	for _, a := range Actions() {
 		section(&b, a.Name+" (DoAction)", a.Text, a.Fields)
 	}

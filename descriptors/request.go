@@ -146,7 +146,9 @@ func isNamePart(s string) bool {
 
 // Ops, by RPC.
 const (
-	OpAppend = "append" // DoPut
+	// DoPut
+	OpAppend     = "append"
+	OpUpdateRows = "update_rows"
 
 	// GetFlightInfo, GetSchema, DoGet
 	OpScan     = "scan"
@@ -155,13 +157,13 @@ const (
 	OpFiles    = "files"
 	OpEntities = "entities"
 	OpTables   = "tables"
+	OpLatest   = "latest"
+	OpCoverage = "coverage"
 )
 
-// laterOps are the protocol's other ops, which this version does not answer.
-var laterOps = map[string]bool{"update_rows": true, "latest": true, "coverage": true}
-
 // readOps are those that DoPut does not take.
-var readOps = map[string]bool{OpScan: true, OpExplain: true, OpHistory: true, OpFiles: true, OpEntities: true, OpTables: true}
+var readOps = map[string]bool{OpScan: true, OpExplain: true, OpHistory: true, OpFiles: true, OpEntities: true, OpTables: true,
+	OpLatest: true, OpCoverage: true}
 
 // parseOp checks a command's or ticket's form and returns what it asks for.
 func parseOp(root string, body []byte) (v value, op string, err error) {
@@ -188,12 +190,10 @@ func parseOp(root string, body []byte) (v value, op string, err error) {
 // misplaced reports an op that the call at hand does not answer.
 func misplaced(op string) *fault {
 	switch {
-	case op == OpAppend:
-		return faultf("asks for append, which is sent with DoPut")
+	case op == OpAppend || op == OpUpdateRows:
+		return faultf("asks for %s, which is sent with DoPut", op)
 	case readOps[op]:
 		return faultf("asks for %s, which goes with GetFlightInfo, GetSchema and DoGet, not with DoPut", op)
-	case laterOps[op]:
-		return faultf("asks for %s, which is not supported by this server version", op)
 	}
 	return faultf("is %q, which is no op", cutRunes(op, maxPathKeyBytes))
 }
@@ -241,6 +241,10 @@ func optionalInto[T any](least int64, target func(*T) **int64) func(*T, value) *
 
 func tableField[T any](target func(*T) *string) fieldOf[T] {
 	return fieldOf[T]{Field{"table", "string", true, "The table, `namespace.table`, or `table` in the namespace `default`."}, textInto(target)}
+}
+
+func expectedField[T any](target func(*T) **int64) fieldOf[T] {
+	return fieldOf[T]{Field{"expected_version", "int64", false, "Another current version is VERSION_CONFLICT."}, optionalInto(0, target)}
 }
 
 func tableIDField[T any](target func(*T) *string) fieldOf[T] {

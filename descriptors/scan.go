@@ -91,8 +91,10 @@ const (
 var scanFields = []fieldOf[Scan]{
 	opField[Scan](OpScan),
 	tableField(func(s *Scan) *string { return &s.Table }),
-	{Field{"columns", "list<string>", false, "Top-level columns in the order wanted, at least one, none twice; left out: all but the insertion-time column."}, readColumns},
-	{Field{"entities", "list<object>", false, "Full or partial identities, column to value; a partial one means every entity that agrees. `[]` selects none."}, readEntities},
+	{Field{"columns", "list<string>", false, "Top-level columns in the order wanted, at least one, none twice; left out: all but the insertion-time column."},
+		func(s *Scan, v value) (f *fault) { s.Columns, f = v.columns(); return f }},
+	{Field{"entities", "list<object>", false, "Full or partial identities, column to value; a partial one means every entity that agrees. `[]` selects none."},
+		func(s *Scan, v value) (f *fault) { s.Entities, f = v.entities(); return f }},
 	{Field{"start", "value", false, "First index value, included."}, func(s *Scan, v value) (f *fault) { s.Start, f = v.bound(); return f }},
 	{Field{"end", "value", false, "Index value behind the last, not included."}, func(s *Scan, v value) (f *fault) { s.End, f = v.bound(); return f }},
 	{Field{"filter", "list", false, "Conditions that must all hold: `[column, op, value]` with `=` (or `==`) `!=` `<` `<=` `>` `>=`, `[column, \"in\", [values]]`, `[column, \"is null\"]`, `[column, \"is not null\"]`."}, readFilter},
@@ -118,36 +120,39 @@ var scanFields = []fieldOf[Scan]{
 // explainFields are those of a scan under another op.
 var explainFields = append([]fieldOf[Scan]{opField[Scan](OpExplain)}, scanFields[1:]...)
 
-func readColumns(s *Scan, v value) (f *fault) {
-	if s.Columns, f = v.textList(); f != nil {
-		return f
+// columns reads a list of distinct names.
+func (v value) columns() ([]string, *fault) {
+	names, f := v.textList()
+	if f != nil {
+		return nil, f
 	}
-	if len(s.Columns) == 0 {
-		return faultf("is empty; leave it out for all columns")
+	if len(names) == 0 {
+		return nil, faultf("is empty; leave it out for all columns")
 	}
-	seen := make(map[string]struct{}, len(s.Columns))
-	for i, name := range s.Columns {
+	seen := make(map[string]struct{}, len(names))
+	for i, name := range names {
 		if _, twice := seen[name]; twice {
-			return faultf("names a column a second time").inIndex(i)
+			return nil, faultf("names a column a second time").inIndex(i)
 		}
 		seen[name] = struct{}{}
 	}
-	return nil
+	return names, nil
 }
 
-func readEntities(s *Scan, v value) *fault {
+// entities reads a list of identities.
+func (v value) entities() ([]Entity, *fault) {
 	if v[0] != '[' {
-		return v.wrongKind("a list")
+		return nil, v.wrongKind("a list")
 	}
-	s.Entities = []Entity{}
+	list := []Entity{}
 	for i, e := range v.elements() {
 		entity, f := e.entity()
 		if f != nil {
-			return f.inIndex(i)
+			return nil, f.inIndex(i)
 		}
-		s.Entities = append(s.Entities, entity)
+		list = append(list, entity)
 	}
-	return nil
+	return list, nil
 }
 
 // entity reads an identity. A null in it is refused, not left out: it would

@@ -45,12 +45,15 @@ func TestEncodeRefusesWhatIsNoJSON(t *testing.T) {
 	refusedAt(t, err, "entities")
 }
 
-func TestEncodedAppendsAreReadBack(t *testing.T) {
-	for _, want := range []*Append{
-		{Table: "t"},
-		{Table: "t", TableID: "id", EndMarker: true, ExpectedVersion: ptr(int64(0)), RequestID: "a ~", Compression: "ZSTD",
+func TestEncodedPutsAreReadBack(t *testing.T) {
+	for _, want := range []Put{
+		&Append{Table: "t"},
+		&UpdateRows{Table: "t", Columns: []string{}},
+		&UpdateRows{Table: "t", TableID: "id", Columns: []string{"a", "b.c"}, ExpectedVersion: 7, Rows: ptr(int64(3)), RequestID: "a ~"},
+		&UpdateRows{Table: "t", Columns: []string{"a"}, EndMarker: true},
+		&Append{Table: "t", TableID: "id", EndMarker: true, ExpectedVersion: ptr(int64(0)), RequestID: "a ~", Compression: "ZSTD",
 			MaxRowsPerRowGroup: ptr(int64(1)), MaxBytesPerRowGroup: ptr(int64(2))},
-		{Table: "t", Rows: ptr(int64(0))},
+		&Append{Table: "t", Rows: ptr(int64(0))},
 	} {
 		command, err := want.Encode()
 		if err != nil {

@@ -144,7 +144,6 @@ func TestRefusedAppends(t *testing.T) {
 	const head = `{"op":"append","table":"t",`
 	for body, field := range map[string]string{
 		``:                                 "command",
-		`{"op":"update_rows","table":"t"}`: "op",
 		`{"op":"scan","table":"t"}`:        "op",
 		`{"op":"truncate","table":"t"}`:    "op",
 		`{"op":"append"}`:                  "table",
@@ -172,12 +171,38 @@ func TestRefusedAppends(t *testing.T) {
 	}
 }
 
+func TestRefusedUpdates(t *testing.T) {
+	const head = `{"op":"update_rows","table":"t","expected_version":0,"columns":["a"],`
+	for body, field := range map[string]string{
+		`{"op":"update_rows","columns":["a"],"expected_version":0}`:                "table",
+		`{"op":"update_rows","table":"t","expected_version":0}`:                    "columns",
+		`{"op":"update_rows","table":"t","columns":["a"]}`:                         "expected_version",
+		`{"op":"update_rows","table":"t","columns":"a","expected_version":0}`:      "columns",
+		`{"op":"update_rows","table":"t","columns":[1],"expected_version":0}`:      "columns[0]",
+		`{"op":"update_rows","table":"t","columns":["a"],"expected_version":-1}`:   "expected_version",
+		`{"op":"update_rows","table":"t","columns":["a"],"expected_version":true}`: "expected_version",
+		`{"op":"update_rows","table":"t","columns":["a"],"expected_version":1.5}`:  "expected_version",
+		head + `"rows":-1}`:               "rows",
+		head + `"rows":1,"end":"marker"}`: "end",
+		head + `"end":"x"}`:               "end",
+		head + `"request_id":""}`:         "request_id",
+		head + `"table_id":""}`:           "table_id",
+		head + `"compression":"zstd"}`:    "compression",
+	} {
+		_, err := ParsePut([]byte(body))
+		refusedAt(t, err, field)
+	}
+}
+
 func TestRefusedBodies(t *testing.T) {
 	const create = `{"table":"t","index_column":"i","index_type":"int64",`
 	parsers := map[string]func([]byte) error{
 		"create_table":   func(b []byte) error { _, err := ParseCreateTable(b); return err },
 		"drop_table":     func(b []byte) error { _, err := ParseDropTable(b); return err },
+		"add_columns":    func(b []byte) error { _, err := ParseAddColumns(b); return err },
 		"rollback":       func(b []byte) error { _, err := ParseRollback(b); return err },
+		"set_properties": func(b []byte) error { _, err := ParseSetProperties(b); return err },
+		"checkpoint":     func(b []byte) error { _, err := ParseCheckpoint(b); return err },
 		"list_tables":    func(b []byte) error { _, err := ParseListTables(b); return err },
 		"describe_table": func(b []byte) error { _, err := ParseDescribeTable(b); return err },
 		"server_info":    ParseServerInfo,
@@ -217,6 +242,27 @@ func TestRefusedBodies(t *testing.T) {
 		{"rollback", `{"table":"t","version":1,"expected_version":true}`, "expected_version"},
 		{"rollback", `{"table":"t","version":1,"expected_version":2,"release":"yes"}`, "release"},
 		{"rollback", `{"table":"t","version":1,"expected_version":2,"dry_run":1}`, "dry_run"},
+		{"add_columns", `{"table":"t"}`, "columns"},
+		{"add_columns", `{"columns":[{"name":"a","type":"int8"}]}`, "table"},
+		{"add_columns", `{"table":"t","columns":[]}`, "columns"},
+		{"add_columns", `{"table":"t","columns":null,"schema_ipc":null}`, "columns"},
+		{"add_columns", `{"table":"t","columns":{}}`, "columns"},
+		{"add_columns", `{"table":"t","columns":[{"name":"a"}]}`, "columns[0].type"},
+		{"add_columns", `{"table":"t","columns":[{"name":"a","type":"int8","nullable":0}]}`, "columns[0].nullable"},
+		{"add_columns", `{"table":"t","schema_ipc":"%"}`, "schema_ipc"},
+		{"add_columns", `{"table":"t","schema_ipc":"AAAA","columns":[]}`, "schema_ipc"},
+		{"add_columns", `{"table":"t","columns":[{"name":"a","type":"int8"}],"expected_version":true}`, "expected_version"},
+		{"add_columns", `{"table":"t","columns":[{"name":"a","type":"int8"}],"dry_run":true}`, "dry_run"},
+		{"set_properties", `{"table":"t"}`, "properties"},
+		{"set_properties", `{"table":"t","properties":null}`, "properties"},
+		{"set_properties", `{"table":"t","properties":[]}`, "properties"},
+		{"set_properties", `{"table":"t","properties":{"team":5}}`, "properties.team"},
+		{"set_properties", `{"table":"t","properties":{"contrail.retention":{}}}`, `properties["contrail.retention"]`},
+		{"set_properties", `{"table":"t","properties":{},"expected_version":-1}`, "expected_version"},
+		{"set_properties", `{"table":"t","properties":{},"columns":[]}`, "columns"},
+		{"checkpoint", `{}`, "table"},
+		{"checkpoint", `{"table":"t","version":1}`, "version"},
+		{"checkpoint", `{"table":"t","expected_version":1.5}`, "expected_version"},
 		{"list_tables", `{"namespace":5}`, "namespace"},
 		{"list_tables", `{"table":"t"}`, "table"},
 		{"list_tables", `null`, "body"},

@@ -192,6 +192,23 @@ func (v value) textMap() (map[string]string, *fault) {
 	return m, nil
 }
 
+// textChange reads an object of texts in which a null says something, too.
+func (v value) textChange() (map[string]*string, *fault) {
+	change, f := v.textMap()
+	if f != nil {
+		return nil, f
+	}
+	m := make(map[string]*string, len(change))
+	for key := range v.members() {
+		if s, ok := change[key]; ok {
+			m[key] = &s
+		} else {
+			m[key] = nil
+		}
+	}
+	return m, nil
+}
+
 // base64 reads bytes given as padded standard base64.
 func (v value) base64() ([]byte, *fault) {
 	s, f := v.filledText()

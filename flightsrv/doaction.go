@@ -25,7 +25,10 @@ var actions = map[string]func(*Server, context.Context, []byte) (any, error){
 	descriptors.ActionDropTable:     (*Server).dropTable,
 	descriptors.ActionListTables:    (*Server).listTables,
 	descriptors.ActionDescribeTable: (*Server).describeTable,
+	descriptors.ActionAddColumns:    (*Server).addColumns,
 	descriptors.ActionRollback:      (*Server).rollback,
+	descriptors.ActionSetProperties: (*Server).setProperties,
+	descriptors.ActionCheckpoint:    (*Server).checkpoint,
 	descriptors.ActionServerInfo:    (*Server).serverInfo,
 }
 
@@ -79,7 +82,7 @@ func (s *Server) createTable(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := requestedSchema(r)
+	schema, err := requestedSchema(r.SchemaIPC, r.Columns)
 	if err != nil {
 		return nil, tableerr.WithTable(err, name.String())
 	}
@@ -89,13 +92,15 @@ func (s *Server) createTable(ctx context.Context, body []byte) (any, error) {
 		Name: name, IndexColumn: r.IndexColumn, IndexType: r.IndexType, IndexGranularity: r.IndexGranularity,
 		EntityColumns: r.EntityColumns, Timezone: r.Timezone, Uniqueness: r.Uniqueness,
 		IngestTimeColumn: r.IngestTimeColumn, Properties: r.Properties, Schema: schema,
+		LeastSnapshotRetention: s.opts.TicketLifetime,
 	})
 }
 
-// requestedSchema returns the schema of a create_table, nil where it has none.
-func requestedSchema(r *descriptors.CreateTable) (*arrow.Schema, error) {
-	if r.SchemaIPC != nil {
-		schema, err := tabledef.DecodeSchemaIPC(r.SchemaIPC)
+// requestedSchema returns the schema that a request gives as an IPC message or
+// as columns, nil where it has none.
+func requestedSchema(ipc []byte, columns []descriptors.Column) (*arrow.Schema, error) {
+	if ipc != nil {
+		schema, err := tabledef.DecodeSchemaIPC(ipc)
 		if err != nil {
 			e := tableerr.InvalidField("schema_ipc", "schema_ipc is no IPC schema message: %v", err)
 			e.Cause = err
@@ -103,11 +108,11 @@ func requestedSchema(r *descriptors.CreateTable) (*arrow.Schema, error) {
 		}
 		return schema, nil
 	}
-	if r.Columns == nil {
+	if columns == nil {
 		return nil, nil
 	}
-	fields := make([]arrow.Field, len(r.Columns))
-	for i, c := range r.Columns {
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
 		typ, err := tabledef.ParseType(c.Type)
 		if err != nil {
 			return nil, &tableerr.Invalid{Field: fmt.Sprintf("columns[%d].type", i), Value: c.Type, Msg: err.Error(), Cause: err}

@@ -39,7 +39,8 @@ func (s *Server) DoGet(ticket *flight.Ticket, stream flight.FlightService_DoGetS
 		return err
 	})
 	if err != nil {
-		return tableerr.WithTable(err, r.tableName())
+		table, _, _ := r.target()
+		return tableerr.WithTable(err, table)
 	}
 	text, err := json.Marshal(stats)
 	if err != nil {

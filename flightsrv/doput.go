@@ -16,9 +16,10 @@ import (
 // maxDictionaryBytes bounds the dictionaries that one put keeps in force.
 const maxDictionaryBytes = 256 << 20
 
-// DoPut appends the stream's rows to a table as one commit. What can be refused
-// is refused on the first message, before rows are read; the one PutResult,
-// the report, is sent when the stream has been read to its announced end.
+// DoPut appends the stream's rows to a table, or updates rows with them, as one
+// commit. What can be refused is refused on the first message, before rows are
+// read; the one PutResult, the report, is sent when the stream has been read to
+// its announced end.
 func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 	ctx := stream.Context()
 	limit := s.opts.Limits.MaxReceiveMessageBytes
@@ -28,13 +29,22 @@ func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 	if err != nil {
 		return err
 	}
-	request, err := appendOf(descriptor)
+	request, err := putOf(descriptor)
 	if err != nil {
 		return err
 	}
-	report, err := s.append(ctx, put, request)
+	var name string
+	var report any
+	switch r := request.(type) {
+	case *descriptors.Append:
+		name = r.Table
+		report, err = s.append(ctx, put, r)
+	case *descriptors.UpdateRows:
+		name = r.Table
+		report, err = s.updateRows(ctx, put, r)
+	}
 	if err != nil {
-		return tableerr.WithTable(err, nameOf(request.Table))
+		return tableerr.WithTable(err, nameOf(name))
 	}
 	answer, err := json.Marshal(report)
 	if err != nil {
@@ -44,8 +54,28 @@ func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 }
 
 // append checks what can be checked without rows, and then appends them.
-func (s *Server) append(ctx context.Context, put *wire.Put, r *descriptors.Append) (*tablecore.AppendReport, error) {
-	table, err := s.table(ctx, r.Table)
+func (s *Server) append(ctx context.Context, put *wire.Put, r *descriptors.Append) (any, error) {
+	o := tablecore.AppendOptions{ExpectedVersion: r.ExpectedVersion, RequestID: r.RequestID, Compression: r.Compression,
+		MaxRowsPerRowGroup: r.MaxRowsPerRowGroup, MaxBytesPerRowGroup: r.MaxBytesPerRowGroup, TableID: r.TableID}
+	return s.put(ctx, put, r.Table, wire.Ending{Rows: r.Rows, Marker: r.EndMarker},
+		func(t *tablecore.Table, schema *arrow.Schema) error { return t.CheckAppend(ctx, schema, o) },
+		func(t *tablecore.Table, rows tablecore.RowReader) (any, error) { return t.Append(ctx, rows, o) })
+}
+
+// updateRows checks what can be checked without rows, and then updates with
+// them.
+func (s *Server) updateRows(ctx context.Context, put *wire.Put, r *descriptors.UpdateRows) (any, error) {
+	o := tablecore.UpdateOptions{Columns: r.Columns, ExpectedVersion: r.ExpectedVersion, RequestID: r.RequestID, TableID: r.TableID}
+	return s.put(ctx, put, r.Table, wire.Ending{Rows: r.Rows, Marker: r.EndMarker},
+		func(t *tablecore.Table, schema *arrow.Schema) error { return t.CheckUpdate(ctx, schema, o) },
+		func(t *tablecore.Table, rows tablecore.RowReader) (any, error) { return t.UpdateRows(ctx, rows, o) })
+}
+
+// put reads a stream for a table: check is asked before there are rows, do reads
+// them and returns the report.
+func (s *Server) put(ctx context.Context, put *wire.Put, name string, end wire.Ending, check func(*tablecore.Table, *arrow.Schema) error,
+	do func(*tablecore.Table, tablecore.RowReader) (any, error)) (any, error) {
+	table, err := s.table(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +83,7 @@ func (s *Server) append(ctx context.Context, put *wire.Put, r *descriptors.Appen
 	if err != nil {
 		return nil, err
 	}
-	o := tablecore.AppendOptions{ExpectedVersion: r.ExpectedVersion, RequestID: r.RequestID, Compression: r.Compression,
-		MaxRowsPerRowGroup: r.MaxRowsPerRowGroup, MaxBytesPerRowGroup: r.MaxBytesPerRowGroup, TableID: r.TableID}
-	if err := table.CheckAppend(ctx, schema, o); err != nil {
+	if err := check(table, schema); err != nil {
 		return nil, err
 	}
 	leave, _, err := s.puts.Enter(ctx)
@@ -63,16 +91,16 @@ func (s *Server) append(ctx context.Context, put *wire.Put, r *descriptors.Appen
 		return nil, err
 	}
 	defer leave()
-	put.Expect(wire.Ending{Rows: r.Rows, Marker: r.EndMarker})
-	report, err := table.Append(ctx, putRows{put, schema}, o)
+	put.Expect(end)
+	report, err := do(table, putRows{put, schema})
 	if err != nil {
 		return nil, err
 	}
 	return report, put.Drain(ctx)
 }
 
-// appendOf returns the append that a descriptor asks for.
-func appendOf(d *flight.FlightDescriptor) (*descriptors.Append, error) {
+// putOf returns the put that a descriptor asks for.
+func putOf(d *flight.FlightDescriptor) (descriptors.Put, error) {
 	switch d.GetType() {
 	case flight.DescriptorPATH:
 		table, err := descriptors.TableOfPath(d.GetPath())

@@ -72,16 +72,10 @@ func (s *Server) plan(ctx context.Context, scan *descriptors.Scan) (*tablecore.S
 	if err != nil {
 		return nil, err
 	}
-	o := tablecore.ScanOptions{Columns: scan.Columns, Start: scan.Start, End: scan.End, Version: scan.Version, AsOf: scan.AsOf,
+	o := tablecore.ScanOptions{Columns: scan.Columns, Entities: entityFilters(scan.Entities), Start: scan.Start, End: scan.End, Version: scan.Version, AsOf: scan.AsOf,
 		TableID: scan.TableID, Limit: scan.Limit, Order: scan.Order, NewestFirst: scan.NewestFirst, Profile: scan.Profile, BatchRows: int(scan.BatchRows)}
 	for _, c := range scan.Filter {
 		o.Filter = append(o.Filter, tablecore.Condition{Column: c.Column, Op: c.Op, Value: c.Value})
-	}
-	if scan.Entities != nil {
-		o.Entities = make([]tablecore.EntityFilter, len(scan.Entities))
-		for i, e := range scan.Entities {
-			o.Entities[i] = e.Map()
-		}
 	}
 	if scan.Split != nil {
 		o.Split = &tablecore.Split{Index: int(scan.Split.Index), Count: int(scan.Split.Count)}

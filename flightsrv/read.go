@@ -14,11 +14,12 @@ import (
 )
 
 // read is what a GetFlightInfo, GetSchema or DoGet is about, resolved: a scan's
-// plan, or a listing.
+// plan, or a listing, which is also what an explain, a latest and a coverage
+// are.
 type read struct {
 	request *descriptors.Read
-	plan    *tablecore.ScanPlan // nil for a listing and an explain
-	listing *tablecore.Listing
+	plan    *tablecore.ScanPlan // of a scan
+	listing *tablecore.Listing  // of all others
 }
 
 // resolve plans what a request asks for. Equal requests about one version give
@@ -38,8 +39,45 @@ func (s *Server) resolve(ctx context.Context, request *descriptors.Read) (*read,
 		return r, nil
 	}
 	var err error
-	r.listing, err = s.listing(ctx, request.Listing)
+	switch {
+	case request.Latest != nil:
+		r.listing, err = s.latest(ctx, request.Latest)
+	case request.Coverage != nil:
+		r.listing, err = s.coverage(ctx, request.Coverage)
+	default:
+		r.listing, err = s.listing(ctx, request.Listing)
+	}
 	return r, err
+}
+
+func (s *Server) latest(ctx context.Context, l *descriptors.Latest) (*tablecore.Listing, error) {
+	table, err := s.table(ctx, l.Table)
+	if err != nil {
+		return nil, err
+	}
+	return table.Latest(ctx, tablecore.LatestOptions{Columns: l.Columns, Entities: entityFilters(l.Entities), At: l.At,
+		Version: l.Version, AsOf: l.AsOf, TableID: l.TableID})
+}
+
+func (s *Server) coverage(ctx context.Context, c *descriptors.Coverage) (*tablecore.Listing, error) {
+	table, err := s.table(ctx, c.Table)
+	if err != nil {
+		return nil, err
+	}
+	return table.Coverage(ctx, tablecore.CoverageOptions{Kind: c.Kind, Entities: entityFilters(c.Entities), Start: c.Start, End: c.End,
+		N: c.N, Version: c.Version, AsOf: c.AsOf, TableID: c.TableID})
+}
+
+// entityFilters are the identities of a request, nil where it names none.
+func entityFilters(entities []descriptors.Entity) []tablecore.EntityFilter {
+	if entities == nil {
+		return nil
+	}
+	filters := make([]tablecore.EntityFilter, len(entities))
+	for i, e := range entities {
+		filters[i] = e.Map()
+	}
+	return filters
 }
 
 func (s *Server) listing(ctx context.Context, l *descriptors.Listing) (*tablecore.Listing, error) {
@@ -62,14 +100,6 @@ func (s *Server) listing(ctx context.Context, l *descriptors.Listing) (*tablecor
 	return nil, tableerr.InvalidField("op", "%q is no listing", l.Op)
 }
 
-// tableName is the table that is read, "" for the listing of all tables.
-func (r *read) tableName() string {
-	if r.plan != nil {
-		return r.plan.Table().String()
-	}
-	return r.listing.Table()
-}
-
 func (r *read) schema() *arrow.Schema {
 	if r.plan != nil {
 		return r.plan.Schema()
@@ -79,40 +109,50 @@ func (r *read) schema() *arrow.Schema {
 
 // metadata is the app_metadata of a FlightInfo.
 func (r *read) metadata() ([]byte, error) {
-	m := descriptors.FlightMetadata{}
+	table, id, version := r.target()
 	switch {
 	case r.plan != nil:
-		m = descriptors.FlightMetadata{Table: r.plan.Table().String(), TableID: r.plan.TableID(), Version: r.plan.Version(), SchemaID: r.plan.SchemaID()}
-	case r.listing.Table() != "":
-		m = descriptors.FlightMetadata{Table: r.listing.Table(), TableID: r.listing.TableID(), Version: r.listing.Version(), SchemaID: r.listing.SchemaID()}
-	default: // about no table
+		return json.Marshal(descriptors.FlightMetadata{Table: table, TableID: id, Version: version, SchemaID: r.plan.SchemaID()})
+	case table == "": // about no table
 		return json.Marshal(map[string]string{"schema_id": r.listing.SchemaID()})
 	}
-	return json.Marshal(m)
+	return json.Marshal(descriptors.FlightMetadata{Table: table, TableID: id, Version: version, SchemaID: r.listing.SchemaID()})
+}
+
+// target is the table and version that are read: its name, "" for the listing of
+// all tables, its identity and the version.
+func (r *read) target() (table, id string, version int64) {
+	if r.plan != nil {
+		return r.plan.Table().String(), r.plan.TableID(), r.plan.Version()
+	}
+	return r.listing.Table(), r.listing.TableID(), r.listing.Version()
 }
 
 // pinned returns the ticket for part index of count, fixed to the table and
 // version of the plan.
 func (r *read) pinned(index, count int) ([]byte, error) {
-	if l := r.request.Listing; l != nil {
-		pinned := *l
-		if l.Op != descriptors.OpTables {
-			pinned.Table, pinned.TableID = r.listing.Table(), r.listing.TableID()
+	table, id, version := r.target()
+	switch {
+	case r.request.Latest != nil:
+		pinned := *r.request.Latest
+		pinned.Table, pinned.TableID, pinned.Version, pinned.AsOf = table, id, &version, nil
+		return pinned.Encode()
+	case r.request.Coverage != nil:
+		pinned := *r.request.Coverage
+		pinned.Table, pinned.TableID, pinned.Version, pinned.AsOf = table, id, &version, nil
+		return pinned.Encode()
+	case r.request.Listing != nil:
+		pinned := *r.request.Listing
+		if pinned.Op != descriptors.OpTables {
+			pinned.Table, pinned.TableID = table, id
 		}
-		if l.Op == descriptors.OpFiles || l.Op == descriptors.OpEntities {
-			version := r.listing.Version()
+		if pinned.Op == descriptors.OpFiles || pinned.Op == descriptors.OpEntities {
 			pinned.Version, pinned.AsOf = &version, nil
 		}
 		return pinned.Encode()
 	}
 	pinned := *r.request.Scan
-	version := int64(0)
-	if r.plan != nil {
-		pinned.Table, pinned.TableID, version = r.plan.Table().String(), r.plan.TableID(), r.plan.Version()
-	} else {
-		pinned.Table, pinned.TableID, version = r.listing.Table(), r.listing.TableID(), r.listing.Version()
-	}
-	pinned.Version, pinned.AsOf, pinned.MaxEndpoints = &version, nil, 0
+	pinned.Table, pinned.TableID, pinned.Version, pinned.AsOf, pinned.MaxEndpoints = table, id, &version, nil, 0
 	if count > 1 {
 		pinned.Split = &descriptors.Split{Index: int64(index), Count: int64(count)}
 	}

@@ -34,6 +34,10 @@ func TestListingCalls(t *testing.T) {
 		{`{"op":"files","table":"weather","version":1}`, 1, `"version":1`},
 		{`{"op":"entities","table":"weather"}`, 2, `"version":2`},
 		{`{"op":"explain","table":"weather","entities":[{"origin":"EWR"}],"filter":[["temp",">=",0]]}`, 2, `"version":2`},
+		{`{"op":"latest","table":"weather"}`, 2, `"version":2`},
+		{`{"op":"latest","table":"weather","entities":[{"origin":"JFK"}],"columns":["temp"],"version":1}`, 0, `"version":1`},
+		{`{"op":"coverage","table":"weather","kind":"covered","start":"1970-01-01T00:00:00Z"}`, 2, `"version":2`},
+		{`{"op":"coverage","table":"weather","kind":"last_window","n":3,"version":1}`, 1, `"version":1`},
 	} {
 		info, err := f.client.GetFlightInfo(f.context(), command(c.command))
 		if err != nil {
@@ -80,6 +84,10 @@ func TestListingRefusals(t *testing.T) {
 		`{"op":"entities","table":"weather","as_of":"1970-01-01T00:00:00Z"}`:                  tableerr.TokenVersionNotFound,
 		`{"op":"scan","table":"weather","as_of":"9000-01-01T00:00:00Z"}`:                      tableerr.TokenInvalid,
 		`{"op":"explain","table":"weather","filter":[["temp","=",null]]}`:                     tableerr.TokenInvalid,
+		`{"op":"latest","table":"nowhere"}`:                                                   tableerr.TokenTableNotFound,
+		`{"op":"latest","table":"weather","columns":["pressure"]}`:                            tableerr.TokenInvalid,
+		`{"op":"coverage","table":"nowhere","kind":"missing"}`:                                tableerr.TokenTableNotFound,
+		`{"op":"coverage","table":"weather","kind":"missing","start":5,"end":5}`:              tableerr.TokenInvalid,
 		`{"op":"scan","table":"weather","filter":[["temp","=","x"]]}`:                         tableerr.TokenInvalid,
 		`{"op":"scan","table":"weather","limit":5,"version":1,"split":{"index":0,"count":2}}`: tableerr.TokenInvalid,
 	} {

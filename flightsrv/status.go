@@ -23,32 +23,44 @@ const tokenInternal = "INTERNAL"
 
 // codeOf maps every token of the table core to its status code.
 var codeOf = map[tableerr.Token]codes.Code{
-	tableerr.TokenInvalid:           codes.InvalidArgument,
-	tableerr.TokenStreamIncomplete:  codes.InvalidArgument,
-	tableerr.TokenSchemaMismatch:    codes.InvalidArgument,
-	tableerr.TokenNullKey:           codes.InvalidArgument,
-	tableerr.TokenTableNotFound:     codes.NotFound,
-	tableerr.TokenVersionNotFound:   codes.NotFound,
-	tableerr.TokenVersionExpired:    codes.NotFound,
-	tableerr.TokenTableExists:       codes.AlreadyExists,
-	tableerr.TokenRequestIDReused:   codes.AlreadyExists,
-	tableerr.TokenIntervalOverlap:   codes.FailedPrecondition,
-	tableerr.TokenDuplicateInterval: codes.FailedPrecondition,
-	tableerr.TokenFormatUnreadable:  codes.FailedPrecondition,
-	tableerr.TokenFormatUnwritable:  codes.FailedPrecondition,
-	tableerr.TokenUnsupported:       codes.FailedPrecondition,
-	tableerr.TokenFileMissing:       codes.FailedPrecondition,
-	tableerr.TokenNoGranularity:     codes.FailedPrecondition,
-	tableerr.TokenVersionConflict:   codes.Aborted,
-	tableerr.TokenCommitUnknown:     codes.Unknown,
-	tableerr.TokenMessageTooLarge:   codes.ResourceExhausted,
-	tableerr.TokenTooManyStreams:    codes.ResourceExhausted,
-	tableerr.TokenQueueTimeout:      codes.ResourceExhausted,
-	tableerr.TokenStorageFull:       codes.ResourceExhausted,
-	tableerr.TokenTimedOut:          codes.DeadlineExceeded,
-	tableerr.TokenStoreUnavailable:  codes.Unavailable,
-	tableerr.TokenDraining:          codes.Unavailable,
-	tableerr.TokenCorrupt:           codes.DataLoss,
+	tableerr.TokenInvalid:            codes.InvalidArgument,
+	tableerr.TokenStreamIncomplete:   codes.InvalidArgument,
+	tableerr.TokenSchemaMismatch:     codes.InvalidArgument,
+	tableerr.TokenNullKey:            codes.InvalidArgument,
+	tableerr.TokenTableNotFound:      codes.NotFound,
+	tableerr.TokenVersionNotFound:    codes.NotFound,
+	tableerr.TokenVersionExpired:     codes.NotFound,
+	tableerr.TokenTableExists:        codes.AlreadyExists,
+	tableerr.TokenRequestIDReused:    codes.AlreadyExists,
+	tableerr.TokenIntervalOverlap:    codes.FailedPrecondition,
+	tableerr.TokenDuplicateSourceKey: codes.InvalidArgument,
+	tableerr.TokenUnmatchedSourceKey: codes.InvalidArgument,
+	tableerr.TokenAmbiguousTargetKey: codes.InvalidArgument,
+	tableerr.TokenDuplicateInterval:  codes.FailedPrecondition,
+	tableerr.TokenFormatUnreadable:   codes.FailedPrecondition,
+	tableerr.TokenFormatUnwritable:   codes.FailedPrecondition,
+	tableerr.TokenUnsupported:        codes.FailedPrecondition,
+	tableerr.TokenFileMissing:        codes.FailedPrecondition,
+	tableerr.TokenNoGranularity:      codes.FailedPrecondition,
+	tableerr.TokenVersionConflict:    codes.Aborted,
+	tableerr.TokenCommitUnknown:      codes.Unknown,
+	tableerr.TokenMessageTooLarge:    codes.ResourceExhausted,
+	tableerr.TokenTooManyStreams:     codes.ResourceExhausted,
+	tableerr.TokenQueueTimeout:       codes.ResourceExhausted,
+	tableerr.TokenStorageFull:        codes.ResourceExhausted,
+	tableerr.TokenTimedOut:           codes.DeadlineExceeded,
+	tableerr.TokenStoreUnavailable:   codes.Unavailable,
+	tableerr.TokenDraining:           codes.Unavailable,
+	tableerr.TokenCorrupt:            codes.DataLoss,
+}
+
+// CodeOf returns the status code of a token of the protocol, if it has one.
+func CodeOf(token string) (codes.Code, bool) {
+	if token == tokenInternal {
+		return codes.Internal, true
+	}
+	code, ok := codeOf[tableerr.Token(token)]
+	return code, ok
 }
 
 // arrowStatusOf is arrow::StatusCode (arrow/status.h) for a status code, what

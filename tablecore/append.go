@@ -223,7 +223,7 @@ func (t *Table) emptyAppend(ctx context.Context, a *ingest.Append, o AppendOptio
 func (t *Table) publishAppend(ctx context.Context, a *ingest.Append, o AppendOptions) (*AppendReport, error) {
 	edit, report, err := t.appendEdit(a, o)
 	if err == nil {
-		err = t.checkWritten(ctx, a)
+		err = t.checkWritten(ctx, a, o)
 	}
 	if err != nil {
 		a.Discard(ctx)
@@ -245,14 +245,22 @@ func (t *Table) publishAppend(ctx context.Context, a *ingest.Append, o AppendOpt
 }
 
 // checkWritten checks what was written against the version that the append
-// began with. A refusal is given on the newest version only: where there is a
-// newer one Publish finds it, and judges.
-func (t *Table) checkWritten(ctx context.Context, a *ingest.Append) error {
-	err := a.Revalidate(ctx, a.Base())
+// began with, or plans the replacement of rows for the newest version in memory.
+// A refusal is given on the newest version only: where there is a newer one
+// Publish finds it, and judges.
+func (t *Table) checkWritten(ctx context.Context, a *ingest.Append, o AppendOptions) error {
+	s, check := a.Base(), a.Revalidate
+	if a.Overwrites() {
+		s, check = t.txn.Current(), a.Plan
+		if o.ExpectedVersion != nil && s.Version() != *o.ExpectedVersion {
+			return nil
+		}
+	}
+	err := check(ctx, s)
 	if err == nil {
 		return nil
 	}
-	if s, failed := t.txn.Refresh(ctx); failed == nil && s.Version() > a.Base().Version() {
+	if newest, failed := t.txn.Refresh(ctx); failed == nil && newest.Version() > s.Version() {
 		return nil
 	}
 	return err
@@ -268,11 +276,14 @@ func (t *Table) appendEdit(a *ingest.Append, o AppendOptions) (*txn.Edit, *Appen
 	report := newAppendReport(a.Base().Version(), a, o)
 	edit := &txn.Edit{ID: id, Operation: ingest.OpAppend, RequestID: cmp.Or(o.RequestID, id),
 		Row: txn.RowAppend, ExpectedVersion: o.ExpectedVersion, Base: a.Base(), Revalidate: a.Revalidate}
+	if a.Overwrites() {
+		edit.Row, edit.Replan = txn.RowOverwrite, a.Plan
+	}
 	if o.RequestID != "" {
 		edit.Request = &snapshot.Request{ID: o.RequestID, Op: ingest.OpAppend, Digest: a.Digest()}
 	}
 	edit.Commit = func(s *snapshot.Snapshot) (*deltalog.Commit, error) {
-		report.CommittedVersion = s.Version() + 1
+		report.CommittedVersion, report.RowsReplaced = s.Version()+1, a.RowsReplaced()
 		text, err := json.Marshal(report)
 		if err != nil {
 			return nil, err

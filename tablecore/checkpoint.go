@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/tableerr"
 )
 
 // checkpointTimeout bounds the writing of one checkpoint.
@@ -45,6 +47,42 @@ func (c *checkpointer) done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running = false
+}
+
+// CheckpointOptions say what a checkpoint is to be written of.
+type CheckpointOptions struct {
+	// ExpectedVersion, when set, must be the newest version.
+	ExpectedVersion *int64
+	// TableID, when not empty, must be the table's identity.
+	TableID string
+}
+
+// Checkpoint writes a checkpoint of the newest version, from which the table
+// then opens, and describes it, or the one that is there. It commits nothing.
+func (t *Table) Checkpoint(ctx context.Context, o CheckpointOptions) (*CheckpointReport, error) {
+	r, err := t.checkpoint(ctx, o)
+	return r, t.wrap(storeError(err))
+}
+
+func (t *Table) checkpoint(ctx context.Context, o CheckpointOptions) (*CheckpointReport, error) {
+	s, err := t.txn.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.CheckWritable(); err != nil {
+		return nil, err
+	}
+	if err := checkID(s, o.TableID); err != nil {
+		return nil, err
+	}
+	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
+		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
+	}
+	ref, err := t.txn.WriteCheckpoint(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &CheckpointReport{Version: ref.Version, Path: deltalog.CheckpointKey(ref.Version), Bytes: ref.Bytes}, nil
 }
 
 // runInBackground runs f, unless the warehouse is closed; Close waits for it.

@@ -3,6 +3,7 @@ package tablecore_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -10,6 +11,7 @@ import (
 	"contrail/tablecore"
 	"contrail/tablecore/objstore/memstore"
 	"contrail/tablecore/objstore/meterstore"
+	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tabletest"
 )
 
@@ -56,6 +58,53 @@ func TestAppendCost(t *testing.T) {
 	}
 	if requests[0] != requests[1] {
 		t.Errorf("requests grow with the history: %v", requests)
+	}
+}
+
+// TestAppendCostOfManyEntities makes sure that an append costs what it brings,
+// whatever the table knows: with 10 entities as with 100,000, all of which a
+// state holds and somebody has asked for.
+func TestAppendCostOfManyEntities(t *testing.T) {
+	var costs []string
+	name := tabledef.Name{Namespace: "default", Table: "points"}
+	for _, entities := range []int{10, 100_000} {
+		meter := meterstore.Wrap(memstore.New())
+		w := tabletest.Warehouse(t, meter, memory.DefaultAllocator)
+		if _, err := w.CreateTable(t.Context(), tablecore.CreateOptions{Name: name, IndexColumn: "i", IndexGranularity: "1",
+			EntityColumns: []string{"a", "b"}, Schema: pointSchema}); err != nil {
+			t.Fatal(err)
+		}
+		table, err := w.Table(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		appendAll := func(points []point) *tablecore.AppendReport {
+			b := pointBatch(memory.DefaultAllocator, points)
+			defer b.Release()
+			r, err := table.Append(t.Context(), tabletest.NewReader(pointSchema, b), tablecore.AppendOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.WaitForBackground()
+			return r
+		}
+		points := make([]point, entities)
+		for i := range points {
+			points[i] = point{"a", int64(i), 0, 5}
+		}
+		appendAll(points)
+		if err := table.WriteState(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range int64(2) {
+			meter.Reset()
+			r := appendAll([]point{{"a", 5, i + 1, 5}})
+			c := meter.Counts()
+			costs = append(costs, fmt.Sprintf("%d requests, %d bytes beside the data file", c.Requests(), c.BytesWritten-r.DataFiles[0].Bytes))
+		}
+	}
+	if !slices.Equal(costs[:2], costs[2:]) {
+		t.Errorf("appends to 10 and to 100,000 entities cost %q", costs)
 	}
 }
 

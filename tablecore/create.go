@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -28,6 +29,8 @@ type CreateOptions struct {
 	IngestTimeColumn *string // nil = "_ingest_ts", "" = none
 	Properties       map[string]string
 	Schema           *arrow.Schema // nil = adopted from the first append
+	// LeastSnapshotRetention is as in SetPropertiesOptions.
+	LeastSnapshotRetention time.Duration
 }
 
 // opCreate is the operation of a table's first commit.
@@ -48,7 +51,7 @@ func (w *Warehouse) createTable(ctx context.Context, o CreateOptions) (*Descript
 	}
 	request := tabledef.Request{IndexColumn: o.IndexColumn, IndexType: o.IndexType, IndexGranularity: o.IndexGranularity,
 		EntityColumns: o.EntityColumns, Uniqueness: o.Uniqueness, IngestTimeColumn: o.IngestTimeColumn,
-		Properties: o.Properties, Schema: o.Schema}
+		Properties: o.Properties, Schema: o.Schema, LeastSnapshotRetention: o.LeastSnapshotRetention}
 	if o.Timezone != nil {
 		request.Timezone = *o.Timezone
 	}

@@ -3,11 +3,7 @@ package tablecore
 import (
 	"context"
 	"maps"
-	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
-	"contrail/tablecore/internal/interval"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/tabledef"
 )
@@ -61,23 +57,7 @@ func indexRange(s *snapshot.Snapshot) (lowest, highest any) {
 		}
 		first, last = min(first, f.Min), max(last, f.Max)
 	}
-	return indexValue(s, first), indexValue(s, last)
-}
-
-// indexValue is an index ordinal as it stands in answers.
-func indexValue(s *snapshot.Snapshot, ordinal uint64) any {
-	switch s.IndexField().Type.ID() {
-	case arrow.TIMESTAMP:
-		text := s.Domain.ValueText(ordinal)
-		if s.IndexField().Type.(*arrow.TimestampType).TimeZone == "" {
-			return strings.TrimSuffix(text, "Z") // the column has no zone
-		}
-		return text
-	case arrow.UINT64:
-		return ordinal
-	default:
-		return interval.SignedValue(ordinal)
-	}
+	return s.IndexValue(first), s.IndexValue(last)
 }
 
 // countEntities counts the distinct entities of a snapshot.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"time"
 
 	"contrail/tablecore/objstore"
@@ -79,7 +80,9 @@ func (w *Warehouse) moveToTrash(ctx context.Context, t *Table, target string) er
 		current, checkErr := t.store.Current(context.WithoutCancel(ctx))
 		switch {
 		case checkErr != nil:
-			return &tableerr.CommitUnknown{Cause: err}
+			// A drop has no commit to hold an id: it is where the table lies if it
+			// was dropped.
+			return &tableerr.CommitUnknown{RequestID: path.Base(target), Cause: err}
 		case !current:
 			return nil
 		}

@@ -7,10 +7,6 @@ func (t *Table) ID() string { return t.txn.Current().Def.ID }
 
 // WriteCheckpoint writes a checkpoint of the newest version now.
 func (t *Table) WriteCheckpoint(ctx context.Context) error {
-	s, err := t.txn.Refresh(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = t.txn.WriteCheckpoint(ctx, s)
-	return storeError(err)
+	_, err := t.Checkpoint(ctx, CheckpointOptions{})
+	return err
 }

@@ -31,8 +31,14 @@ type walk struct {
 	prepare func(t *testing.T, w *tablecore.Warehouse)
 	cold    bool // run through a warehouse that has nothing in memory
 	run     func(t *testing.T, w *tablecore.Warehouse) error
-	verify  func(t *testing.T, w *tablecore.Warehouse, store objstore.Store, stopped bool, err error)
-	write   func(t *testing.T, w *tablecore.Warehouse) error
+	// contested, in run's place, may use another process on the same store, which
+	// no fault hits.
+	contested func(t *testing.T, w, rival *tablecore.Warehouse) error
+	// leaves, where it is set, is the beginning of operations whose failure may
+	// leave a file behind as a stop does.
+	leaves string
+	verify func(t *testing.T, w *tablecore.Warehouse, store objstore.Store, stopped bool, err error)
+	write  func(t *testing.T, w *tablecore.Warehouse) error
 }
 
 // walkStore is a store that a walk may open as often as it likes.
@@ -118,11 +124,17 @@ func (k walk) once(t *testing.T, store walkStore, plan faultstore.Plan) []string
 	if k.cold {
 		w = open(sharedStore{fault}, 3)
 	}
+	run := k.run
+	if k.contested != nil {
+		rival := open(store.open(t), 4)
+		run = func(t *testing.T, w *tablecore.Warehouse) error { return k.contested(t, w, rival) }
+	}
 	fault.Arm(plan)
-	err := k.run(t, w)
+	err := run(t, w)
 	w.WaitForBackground()
 	trace := fault.Trace()
 	stopped := plan.Kind == faultstore.Stop || plan.Kind == faultstore.StopAfterEffect
+	left := k.leaves != "" && plan.Kind != faultstore.None && plan.At < len(trace) && strings.HasPrefix(trace[plan.At], k.leaves)
 	checkTyped(t, err)
 	if !stopped {
 		fault.Arm(faultstore.Plan{})
@@ -139,7 +151,7 @@ func (k walk) once(t *testing.T, store walkStore, plan faultstore.Plan) []string
 		users = append(users, w)
 	}
 	for _, user := range users {
-		k.verify(t, user, inner, stopped, err)
+		k.verify(t, user, inner, stopped || left, err)
 	}
 	for _, user := range users {
 		if k.write == nil {

@@ -14,8 +14,8 @@ import (
 // listingRows is the most rows a batch of a listing has.
 const listingRows = 8192
 
-// Listing is a table about a table, or about all of a warehouse, ready to be
-// made. Nothing but the version was read so far. It is safe for concurrent use.
+// Listing is a table about a table, or about all of a warehouse, or an answer
+// about a table's series, ready to be made. Nothing but the version was read so far. It is safe for concurrent use.
 type Listing struct {
 	name    tabledef.Name // zero for the listing of the tables
 	id      string
@@ -24,6 +24,7 @@ type Listing struct {
 	mem     memory.Allocator
 	wrap    func(error) error
 	run     func(ctx context.Context, w *listingWriter) error
+	stream  func(ctx context.Context, yield func(arrow.RecordBatch) error) error // in place of run
 }
 
 // Table is the name of the table that the listing is about, "" when it is about
@@ -50,6 +51,9 @@ func (l *Listing) SchemaID() string { return schemaID(l.schema) }
 // Run makes the rows and gives them to yield batch by batch; an error of yield
 // ends it. A batch is valid until yield returns.
 func (l *Listing) Run(ctx context.Context, yield func(arrow.RecordBatch) error) error {
+	if l.stream != nil {
+		return l.wrap(storeError(l.stream(ctx, yield)))
+	}
 	w := &listingWriter{builder: array.NewRecordBuilder(l.mem, l.schema), yield: yield}
 	defer w.builder.Release()
 	if err := l.run(ctx, w); err != nil {
@@ -62,6 +66,11 @@ func (l *Listing) Run(ctx context.Context, yield func(arrow.RecordBatch) error) 
 func (t *Table) listing(s *snapshot.Snapshot, fields []arrow.Field) *Listing {
 	return &Listing{name: t.name, id: s.Def.ID, version: s.Version(), schema: arrow.NewSchema(fields, nil),
 		mem: t.warehouse.opts.Allocator, wrap: t.wrap}
+}
+
+// streamed is a listing whose batches are made elsewhere.
+func (t *Table) streamed(s *snapshot.Snapshot, schema *arrow.Schema, stream func(context.Context, func(arrow.RecordBatch) error) error) *Listing {
+	return &Listing{name: t.name, id: s.Def.ID, version: s.Version(), schema: schema, wrap: t.wrap, stream: stream}
 }
 
 // listingWriter gathers rows into batches.

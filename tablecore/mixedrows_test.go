@@ -195,41 +195,58 @@ type mixedRow map[string]any
 // returns the table with all its rows, by the number in column row.
 func mixedTable(t *testing.T, r *rand.Rand, mem memory.Allocator, files, rowsEach int) (*tablecore.Table, []mixedRow) {
 	t.Helper()
+	table := createMixed(t, mem, mixedSchema)
+	var rows []mixedRow
+	for file := range files {
+		rows = appendMixed(t, r, mem, table, mixedSchema, file, files, rowsEach, rows)
+	}
+	return table, rows
+}
+
+// createMixed makes a table of some of the columns of mixedSchema.
+func createMixed(t *testing.T, mem memory.Allocator, schema *arrow.Schema) *tablecore.Table {
+	t.Helper()
 	house := tabletest.Warehouse(t, memstore.New(), mem)
 	name := tabledef.Name{Namespace: "default", Table: "mixed"}
 	if _, err := house.CreateTable(t.Context(), tablecore.CreateOptions{Name: name, IndexColumn: "t", IndexGranularity: "1ms",
-		EntityColumns: []string{"e"}, Schema: mixedSchema}); err != nil {
+		EntityColumns: []string{"e"}, Schema: schema}); err != nil {
 		t.Fatal(err)
 	}
 	table, err := house.Table(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []mixedRow
-	for file := range files {
-		b := array.NewRecordBuilder(mem, mixedSchema)
-		for i := range rowsEach {
-			row := mixedRow{"e": fmt.Sprintf("e%d", r.IntN(3)), "t": arrow.Timestamp(i*files + file - 40), "row": int64(len(rows))}
-			for _, f := range mixedSchema.Fields()[3:] {
+	return table
+}
+
+// appendMixed stores the random rows of one of several files, with the columns
+// of a schema, and adds them to rows.
+func appendMixed(t *testing.T, r *rand.Rand, mem memory.Allocator, table *tablecore.Table, schema *arrow.Schema, file, files, rowsEach int, rows []mixedRow) []mixedRow {
+	t.Helper()
+	b := array.NewRecordBuilder(mem, schema)
+	for i := range rowsEach {
+		row := mixedRow{"e": fmt.Sprintf("e%d", r.IntN(3)), "t": arrow.Timestamp(i*files + file - 40), "row": int64(len(rows))}
+		for _, f := range mixedSchema.Fields()[3:] {
+			row[f.Name] = nothing{}
+			if schema.HasField(f.Name) {
 				row[f.Name] = mixedValue(r, f.Name, int64(file+i/20))
 			}
-			for k, f := range mixedSchema.Fields() {
-				if row[f.Name] == (nothing{}) {
-					b.Field(k).AppendNull()
-				} else {
-					appendValue(b.Field(k), row[f.Name])
-				}
+		}
+		for k, f := range schema.Fields() {
+			if row[f.Name] == (nothing{}) {
+				b.Field(k).AppendNull()
+			} else {
+				appendValue(b.Field(k), row[f.Name])
 			}
-			rows = append(rows, row)
 		}
-		batch := b.NewRecordBatch()
-		b.Release()
-		most := int64(16)
-		_, err := table.Append(t.Context(), tabletest.NewReader(mixedSchema, batch), tablecore.AppendOptions{MaxRowsPerRowGroup: &most})
-		batch.Release()
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows = append(rows, row)
 	}
-	return table, rows
+	batch := b.NewRecordBatch()
+	b.Release()
+	defer batch.Release()
+	most := int64(16)
+	if _, err := table.Append(t.Context(), tabletest.NewReader(schema, batch), tablecore.AppendOptions{MaxRowsPerRowGroup: &most}); err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }

@@ -16,7 +16,7 @@ type life struct {
 	id      string
 	created *record
 	dropped *record           // nil while it is there
-	appends map[int64]*record // acknowledged ones by version
+	commits map[int64]*record // acknowledged ones by version
 	ordered []*record         // the same by version
 	model   *tabletest.Model  // holds every known version
 	known   int64             // versions up to here are known
@@ -56,16 +56,17 @@ func (c *checker) report(r *record, format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("step %d (%s): %s", r.Step, c.script[r.Step].kind, what))
 }
 
-// note sorts the successful creates, drops and appends.
+// note sorts the successful creates, drops and commits.
 func (c *checker) note(r *record) {
 	s := c.script[r.Step]
-	toldOfDrop := s.kind == stepAppend && r.Token == tableerr.TokenTableNotFound
+	writes := s.kind == stepAppend || s.kind == stepAddColumn || s.kind == stepSetTeam || s.kind == stepUpdate
+	toldOfDrop := writes && r.Token == tableerr.TokenTableNotFound
 	if !toldOfDrop && r.Token != "" || r.Err != "" || r.Broken || r.ID == "" {
 		return
 	}
 	l := c.lives[r.ID]
 	if l == nil {
-		l = &life{table: s.table, id: r.ID, appends: map[int64]*record{}}
+		l = &life{table: s.table, id: r.ID, commits: map[int64]*record{}}
 		c.lives[r.ID] = l
 	}
 	switch {
@@ -84,34 +85,77 @@ func (c *checker) note(r *record) {
 		if r.RowCount == 0 || r.Replayed {
 			return // commits nothing
 		}
-		if other := l.appends[r.Version]; other != nil {
-			c.report(r, "version %d was also acknowledged to step %d", r.Version, other.Step)
-		}
-		l.appends[r.Version] = r
+		c.commit(l, r)
+	case s.kind == stepAddColumn, s.kind == stepSetTeam && r.Version > r.Starting, s.kind == stepUpdate && r.RowCount > 0:
+		c.commit(l, r)
 	}
 }
 
-// replay makes the acknowledged appends of a table again, by version, on the
+// commit notes an acknowledged commit.
+func (c *checker) commit(l *life, r *record) {
+	if other := l.commits[r.Version]; other != nil {
+		c.report(r, "version %d was also acknowledged to step %d", r.Version, other.Step)
+	}
+	l.commits[r.Version] = r
+}
+
+// replay makes the acknowledged commits of a table again, by version, on the
 // reference.
 func (c *checker) replay(l *life) {
 	l.model = l.table.model()
-	for v := int64(1); len(l.ordered) < len(l.appends); v++ {
-		r := l.appends[v]
+	for v := int64(1); len(l.ordered) < len(l.commits); v++ {
+		r := l.commits[v]
 		if r == nil {
 			if l.dropped == nil {
 				c.errs = append(c.errs, fmt.Errorf("version %d of %s was acknowledged to nobody", v, l.table.name))
 			}
 			return // put by an append that was told of the drop
 		}
-		if a := c.appendOf(r); l.model.Judge(a, v-1) != (tabletest.Verdict{}) {
-			c.report(r, "version %d was acknowledged, the reference says %s", v, l.model.Judge(a, v-1))
+		if !c.again(l, r, v) {
 			return
-		} else {
-			l.model.Commit(a)
 		}
 		l.ordered = append(l.ordered, r)
 		l.known = v
 	}
+}
+
+// again makes the commit of a version on the reference; false where the
+// reference would not.
+func (c *checker) again(l *life, r *record, v int64) bool {
+	s := &c.script[r.Step]
+	switch s.kind {
+	case stepAddColumn:
+		if !l.model.MayAdd(extraColumn, v-1) {
+			c.report(r, "version %d adds a column that the table has, or has no schema for", v)
+			return false
+		}
+		l.model.AddColumn(s.table.extra())
+		return true
+	case stepSetTeam:
+		if l.model.Team(v-1) == s.team {
+			c.report(r, "version %d changes nothing", v)
+		}
+		l.model.SetTeam(s.team)
+		return true
+	case stepUpdate:
+		u := s.update(*r.Expected)
+		if verdict := l.model.JudgeUpdate(u, v-1); verdict != (tabletest.Verdict{}) || r.RowCount != int64(len(u.Rows)) {
+			c.report(r, "version %d was acknowledged with %d rows, the reference says %s", v, r.RowCount, verdict)
+			return false
+		}
+		l.model.CommitUpdate(u)
+		return true
+	}
+	a := c.appendOf(r)
+	if verdict := l.model.Judge(a, v-1); verdict != (tabletest.Verdict{}) {
+		c.report(r, "version %d was acknowledged, the reference says %s", v, verdict)
+		return false
+	}
+	stored, replaced := l.model.Commit(a)
+	if r.RowCount != int64(stored) || r.Replaced != int64(replaced) {
+		c.report(r, "version %d stored %d rows for %d, want %d for %d", v, r.RowCount, r.Replaced, stored, replaced)
+	}
+	return true
 }
 
 func (c *checker) appendOf(r *record) tabletest.ModelAppend {
@@ -172,11 +216,15 @@ func (c *checker) check(r *record) {
 	switch s.kind {
 	case stepAppend:
 		c.checkAppend(r, l)
+	case stepAddColumn, stepSetTeam:
+		c.checkAlter(r, l, s)
+	case stepUpdate:
+		c.checkUpdate(r, l, s)
 	case stepScan:
 		c.checkScan(r, l, s)
 	case stepDescribe:
-		if want := l.model.Summary(r.Version); r.Token != "" || !l.within(r, r.Version) || r.Summary != want {
-			c.report(r, "%s, described %+v, want %+v in %v", r.Token, r.Summary, want, windowText(l, r))
+		if want := l.model.Summary(r.Version); r.Token != "" || !l.within(r, r.Version) || r.Summary != want || r.Team != l.model.Team(r.Version) {
+			c.report(r, "%s, described %+v, team %q, want %+v, team %q in %v", r.Token, r.Summary, r.Team, want, l.model.Team(r.Version), windowText(l, r))
 		}
 	case stepDrop:
 		c.checkDrop(r, l)
@@ -247,8 +295,8 @@ func (c *checker) checkAppend(r *record, l *life) {
 	a := c.appendOf(r)
 	if r.Token == "" && !r.Broken && !r.Replayed && r.RowCount > 0 {
 		lo, _ := l.window(r)
-		if r.Version <= lo || r.Starting >= r.Version || r.Starting < 0 || int(r.RowCount) != len(a.Rows) {
-			c.report(r, "%d rows committed as version %d, which started at %d, after version %d", r.RowCount, r.Version, r.Starting, lo)
+		if r.Version <= lo || r.Starting >= r.Version || r.Starting < 0 {
+			c.report(r, "committed as version %d, which started at %d, after version %d", r.Version, r.Starting, lo)
 		}
 		if l.dropped != nil && l.dropped.End < r.Start {
 			c.report(r, "went into a dropped table")
@@ -272,6 +320,66 @@ func (c *checker) checkAppend(r *record, l *life) {
 		return // it lost the race to bring the schema, and its files are of its own
 	}
 	c.report(r, "answered %q on version %d, the reference on versions %d to %d %q", got, r.Version, lo, hi, slices.Compact(wants))
+}
+
+// checkUpdate judges the answer of an update.
+func (c *checker) checkUpdate(r *record, l *life, s *step) {
+	lo, hi := l.window(r)
+	if r.Token == "" && r.RowCount > 0 {
+		if r.Version <= lo || r.Starting != r.Version-1 || r.Starting != *r.Expected || l.dropped != nil && l.dropped.End < r.Start {
+			c.report(r, "committed as version %d, which started at %d, after version %d", r.Version, r.Starting, lo)
+		}
+		return
+	}
+	got := tabletest.Verdict{Token: r.Token, Detail: r.Detail}
+	for v := lo; v <= hi; v++ {
+		if l.model.JudgeUpdate(s.update(*r.Expected), v) == got && (r.Token != "" || r.Version == v) {
+			return
+		}
+	}
+	c.report(r, "answered %q on version %d of %s", got, r.Version, windowText(l, r))
+}
+
+// checkAlter judges an answer to add_columns or set_properties.
+func (c *checker) checkAlter(r *record, l *life, s *step) {
+	lo, hi := l.window(r)
+	invalid := func(v int64) bool { return s.kind == stepAddColumn && !l.model.MayAdd(extraColumn, v) }
+	switch {
+	case r.Token == "" && r.Version > r.Starting:
+		if r.Version <= lo || r.Starting < 0 || l.dropped != nil && l.dropped.End < r.Start {
+			c.report(r, "committed as version %d, which started at %d, after version %d", r.Version, r.Starting, lo)
+		}
+	case r.Token == "":
+		if s.kind == stepAddColumn || r.Version < lo || r.Version > hi || l.model.Team(r.Version) != s.team || r.Expected != nil && *r.Expected != r.Version {
+			c.report(r, "nothing to do on version %d of %s", r.Version, windowText(l, r))
+		}
+	case r.Token == tableerr.TokenInvalid:
+		if !invalid(lo) && !invalid(hi) { // a column never goes
+			c.report(r, "nothing is wrong with it in %s", windowText(l, r))
+		}
+	case r.Token == tableerr.TokenVersionConflict:
+		var expected, found int64
+		if _, err := fmt.Sscanf(r.Detail, "expected %d found %d", &expected, &found); err != nil || found < lo || found > hi ||
+			expected == found || r.Expected != nil && *r.Expected != expected || r.Expected == nil && !l.redefined(expected, found) {
+			c.report(r, "%s in %s", r.Detail, windowText(l, r))
+		}
+	default:
+		c.report(r, "%s", r.Token)
+	}
+	if r.Token == "" && s.kind == stepSetTeam && r.Team != s.team {
+		c.report(r, "the property is %q", r.Team)
+	}
+}
+
+// redefined says whether a commit between two versions has changed what the table
+// is.
+func (l *life) redefined(after, upTo int64) bool {
+	for v := after + 1; v <= upTo; v++ {
+		if l.model.Team(v) != l.model.Team(v-1) || l.model.Schema(v) != l.model.Schema(v-1) && l.model.Schema(v-1) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *checker) checkScan(r *record, l *life, s *step) {
@@ -336,12 +444,17 @@ func sameRows(got, want []string, limit *int64) bool {
 	return limit == nil || len(got) == min(len(want), int(*limit))
 }
 
-// invalidScan says whether the scan asks for columns that the version lacks, or
+// invalidScan says whether the scan names columns that the version lacks, or asks
 // for a range that ends before it begins.
 func (c *checker) invalidScan(l *life, s *step, version int64) bool {
 	schema := l.model.Schema(version)
 	for _, name := range s.query.Columns {
 		if schema == nil || !schema.HasField(name) {
+			return true
+		}
+	}
+	for _, condition := range s.query.Filter {
+		if schema != nil && !schema.HasField(condition.Column) {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +38,9 @@ type record struct {
 	Version    int64  // that was committed, read, described or dropped
 	Starting   int64
 	RowCount   int64
-	Replayed   bool // the append was the repetition of another
+	Replaced   int64  // committed rows that an append took away
+	Replayed   bool   // the append was the repetition of another
+	Team       string // the property, as described or as it was set
 	Rows       []string
 	Summary    tabletest.ModelSummary
 	Tables     []string
@@ -95,7 +98,7 @@ func (m *modelRun) run(ctx context.Context, script []step, mine func(worker int)
 		}
 		workers[s.worker] = true
 		group.Go(func() {
-			w := &modelWorker{run: m, number: s.worker, house: shared, known: map[string]int64{}}
+			w := &modelWorker{run: m, number: s.worker, house: shared, known: map[string]int64{}, seen: map[compared]bool{}}
 			err := w.runAll(ctx, script)
 			mu.Lock()
 			defer mu.Unlock()
@@ -113,6 +116,7 @@ type modelWorker struct {
 	house   *tablecore.Warehouse
 	own     *tablecore.Warehouse // house, if no other worker has it
 	known   map[string]int64     // newest version of each table that it has seen
+	seen    map[compared]bool
 	records []record
 }
 
@@ -134,6 +138,11 @@ func (w *modelWorker) runAll(ctx context.Context, script []step) (err error) {
 		r := record{Step: i, Start: time.Now().UnixNano()}
 		r.fail(w.do(ctx, &s, &r))
 		r.End = time.Now().UnixNano()
+		if r.Token == "" && r.ID != "" && s.kind != stepDrop {
+			if err := w.compareSeries(ctx, i, &s, r.ID); err != nil {
+				r.Err = err.Error()
+			}
+		}
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("step %d did not end: %w", i, err)
 		}
@@ -174,6 +183,12 @@ func (w *modelWorker) do(ctx context.Context, s *step, r *record) error {
 		err = w.describe(ctx, table, r)
 	case stepCheckpoint:
 		return table.WriteCheckpoint(ctx)
+	case stepAddColumn:
+		err = w.addColumn(ctx, table, s, r)
+	case stepSetTeam:
+		err = w.setTeam(ctx, table, s, r)
+	case stepUpdate:
+		err = w.update(ctx, table, s, r)
 	case stepDrop:
 		var report *tablecore.DropReport
 		report, err = w.house.DropTable(ctx, s.table.name, tablecore.DropOptions{ExpectedVersion: r.Expected, TableID: r.ID})
@@ -185,6 +200,63 @@ func (w *modelWorker) do(ctx context.Context, s *step, r *record) error {
 		w.known[r.ID] = r.Version
 	}
 	return err
+}
+
+// compared is a version whose series were compared in a warehouse.
+type compared struct {
+	house   *tablecore.Warehouse
+	id      string
+	version int64
+}
+
+// compareSeries compares coverage and newest rows of the newest version that the
+// worker knows, or one near it, with all rows of the version. At times it takes
+// all derived data that has a place of its own away before.
+func (w *modelWorker) compareSeries(ctx context.Context, number int, s *step, id string) error {
+	r := rand.New(rand.NewPCG(uint64(number), uint64(w.number)))
+	if r.IntN(10) == 0 {
+		if err := w.run.deleteDerived(ctx, s.table.name.Dir()); err != nil {
+			return err
+		}
+	}
+	table, err := w.house.Table(ctx, s.table.name)
+	if err == nil && table.ID() == id {
+		version := max(0, w.known[id]-int64(r.IntN(3))*int64(r.IntN(2)))
+		key := compared{w.house, id, version}
+		if w.seen[key] && r.IntN(8) > 0 { // it knows already
+			return nil
+		}
+		w.seen[key] = true
+		var width *big.Int
+		if s.table.width > 0 {
+			width = new(big.Int).SetUint64(s.table.width)
+		}
+		var c *seriesCheck
+		if c, err = newSeriesCheck(ctx, table, s.table.createOptions(), version, width); err == nil && c != nil {
+			err = c.run(ctx, r)
+		}
+	}
+	if tableerr.TokenOf(err) == tableerr.TokenTableNotFound {
+		return nil // another worker dropped it
+	}
+	return err
+}
+
+// deleteDerived deletes what lies in a table's directory for derived data.
+func (m *modelRun) deleteDerived(ctx context.Context, dir string) error {
+	var keys []string
+	for object, err := range m.store.List(ctx, dir+"/_contrail/", "") {
+		if err != nil {
+			return err
+		}
+		keys = append(keys, object.Key)
+	}
+	for _, key := range keys {
+		if err := m.store.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reopen gives the worker a warehouse that has nothing in memory.
@@ -233,7 +305,43 @@ func (w *modelWorker) append(ctx context.Context, table *tablecore.Table, s *ste
 	}
 	report, err := table.Append(ctx, stream, o)
 	if err == nil {
-		r.Version, r.Starting, r.RowCount, r.Replayed = report.CommittedVersion, report.StartingVersion, report.Rows, report.Replayed
+		r.Version, r.Starting, r.RowCount, r.Replaced, r.Replayed = report.CommittedVersion, report.StartingVersion, report.Rows, report.RowsReplaced, report.Replayed
+	}
+	return err
+}
+
+func (w *modelWorker) update(ctx context.Context, table *tablecore.Table, s *step, r *record) error {
+	*r.Expected = max(0, *r.Expected)
+	u := s.update(*r.Expected)
+	b, err := tabletest.BatchOf(w.run.mem, u.Schema, u.Rows)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	report, err := table.UpdateRows(ctx, tabletest.NewReader(u.Schema, b), tablecore.UpdateOptions{Columns: []string{u.Column}, ExpectedVersion: u.Expected, TableID: r.ID})
+	if err == nil {
+		r.Version, r.Starting, r.RowCount = report.CommittedVersion, report.StartingVersion, report.RowsUpdated
+	}
+	return err
+}
+
+func (w *modelWorker) addColumn(ctx context.Context, table *tablecore.Table, s *step, r *record) error {
+	report, err := table.AddColumns(ctx, tablecore.AddColumnsOptions{Schema: arrow.NewSchema([]arrow.Field{s.table.extra()}, nil),
+		ExpectedVersion: r.Expected, TableID: r.ID})
+	if err == nil {
+		r.Version, r.Starting = report.CommittedVersion, report.StartingVersion
+	}
+	return err
+}
+
+func (w *modelWorker) setTeam(ctx context.Context, table *tablecore.Table, s *step, r *record) error {
+	change := map[string]*string{"team": &s.team}
+	if s.team == "" {
+		change["team"] = nil
+	}
+	report, err := table.SetProperties(ctx, tablecore.SetPropertiesOptions{Properties: change, ExpectedVersion: r.Expected, TableID: r.ID})
+	if err == nil {
+		r.Version, r.Starting, r.Team = report.CommittedVersion, report.StartingVersion, report.Properties["team"]
 	}
 	return err
 }
@@ -353,7 +461,7 @@ func (w *modelWorker) describe(ctx context.Context, table *tablecore.Table, r *r
 	if err != nil {
 		return err
 	}
-	r.Version = d.Version
+	r.Version, r.Team = d.Version, d.Properties["team"]
 	r.Summary = tabletest.ModelSummary{Version: d.Version, Rows: d.Rows, Entities: d.Entities,
 		IndexMin: rawIndex(d.IndexMin, d.Schema, d.IndexColumn), IndexMax: rawIndex(d.IndexMax, d.Schema, d.IndexColumn)}
 	return nil

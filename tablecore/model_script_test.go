@@ -76,7 +76,26 @@ var modelTables = []modelTable{
 			return []any{r.IntN(2) == 0, []any{nil, int64(math.MinInt64), r.Int64()}[r.IntN(3)]}
 		},
 	},
+	{
+		name: tabledef.Name{Namespace: "plant", Table: "readings"},
+		options: tablecore.CreateOptions{IndexColumn: "at", IndexGranularity: "10", EntityColumns: []string{"sensor"}, Uniqueness: "overwrite",
+			Schema: readings},
+		schema: readings,
+		width:  10,
+		index:  func(i int64) any { return i*4 + 3 }, // an interval has two or three
+		entity: func(n int) []any { return []any{int64(n%2) - 1} },
+		payload: func(r *rand.Rand) []any {
+			return []any{[]any{nil, math.Copysign(0, -1), r.NormFloat64(), r.NormFloat64()}[r.IntN(4)], []any{nil, "", "néant"}[r.IntN(3)]}
+		},
+	},
 }
+
+var readings = arrow.NewSchema([]arrow.Field{
+	{Name: "value", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "sensor", Type: arrow.PrimitiveTypes.Int64},
+	{Name: "at", Type: arrow.PrimitiveTypes.Int64},
+	{Name: "note", Type: arrow.BinaryTypes.String, Nullable: true},
+}, nil)
 
 var journal = arrow.NewSchema([]arrow.Field{
 	{Name: "seq", Type: arrow.PrimitiveTypes.Uint64},
@@ -94,7 +113,7 @@ func (k *modelTable) createOptions() tablecore.CreateOptions {
 // model returns the reference of a new table.
 func (k *modelTable) model() *tabletest.Model {
 	m := &tabletest.Model{Index: k.options.IndexColumn, Entities: k.options.EntityColumns, Width: k.width,
-		Reject: k.options.Uniqueness != "none", Timestamps: k.name == weatherName}
+		Reject: k.options.Uniqueness == "", Overwrite: k.options.Uniqueness == "overwrite", Timestamps: k.name == weatherName}
 	if !k.adopts {
 		m.SetSchema(k.schema)
 	}
@@ -108,6 +127,9 @@ const (
 	stepDescribe   = "describe"
 	stepReopen     = "reopen"
 	stepCheckpoint = "checkpoint"
+	stepAddColumn  = "add_columns"
+	stepSetTeam    = "set_properties"
+	stepUpdate     = "update_rows"
 	stepCreate     = "create"
 	stepDrop       = "drop"
 	stepList       = "list"
@@ -131,6 +153,13 @@ type step struct {
 	broken   bool
 	pinned   bool // names the table's identity
 
+	// column is the one that an update changes; it has rows like an append.
+	column string
+
+	// team is the value that set_properties gives the one property, "" to remove
+	// it.
+	team string
+
 	// A scan. back says how far behind the newest version.
 	back     *int64
 	byTime   bool // asks for the version by its commit's time
@@ -141,6 +170,14 @@ type step struct {
 	batch    int
 	splits   int
 	profile  string
+}
+
+// extraColumn is the one column that tables gain, or streams have too many.
+const extraColumn = "extra"
+
+// extra is that column of a table.
+func (k *modelTable) extra() arrow.Field {
+	return arrow.Field{Name: extraColumn, Type: k.schema.Field(k.schema.NumFields() - 1).Type, Nullable: true}
 }
 
 // The forms of a stream's schema.
@@ -159,6 +196,9 @@ func (s step) String() string {
 	if s.table != nil {
 		fmt.Fprintf(&b, " %s", s.table.name)
 	}
+	if s.kind == stepUpdate {
+		fmt.Fprintf(&b, " of %q rows %v", s.column, s.rows)
+	}
 	if s.kind == stepAppend {
 		fmt.Fprintf(&b, " in %d batches rows %v", s.batches, s.rows)
 		for _, word := range []struct {
@@ -173,6 +213,9 @@ func (s step) String() string {
 	}
 	if s.expected != nil {
 		fmt.Fprintf(&b, ", expected version newest%+d", *s.expected)
+	}
+	if s.kind == stepSetTeam {
+		fmt.Fprintf(&b, " to %q", s.team)
 	}
 	if s.kind == stepScan {
 		fmt.Fprintf(&b, " columns %q entities %v range [%v, %v] filter %v newest first %t unordered %t batch %d splits %d profile %q",
@@ -201,9 +244,18 @@ func newScript(seed uint64, n, workers int) []step {
 			s.kind = stepAppend
 			s.fillAppend(r, int64(len(script)))
 			s.fillRequest(r, script)
-		case k < 82:
+		case k < 54:
+			s.kind = stepUpdate
+			s.fillUpdate(r, script, int64(len(script)))
+		case k < 78:
 			s.kind = stepScan
 			s.fillScan(r)
+		case k < 80:
+			s.kind = stepAddColumn
+			s.expected = someVersion(r, 3)
+		case k < 82:
+			s.kind, s.team = stepSetTeam, []string{"", "ops", "dev"}[r.IntN(3)]
+			s.expected = someVersion(r, 3)
 		case k < 88:
 			s.kind = stepDescribe
 		case k < 91:
@@ -230,6 +282,64 @@ func someVersion(r *rand.Rand, rarely int) *int64 {
 	}
 	v := []int64{0, 0, 0, -1, 1}[r.IntN(5)]
 	return &v
+}
+
+// fillUpdate takes the keys of rows that an earlier step appends, or seldom such
+// as no step does, in a table whose rows have keys of their own. Most updates
+// follow the version that the worker knows.
+func (s *step) fillUpdate(r *rand.Rand, script []step, number int64) {
+	for s.table.options.Uniqueness == "none" {
+		s.table = &modelTables[r.IntN(len(modelTables))]
+	}
+	near := []int64{0, 0, 0, 0, 0, -1, 1}[r.IntN(7)]
+	s.expected = &near
+	s.column = s.table.schema.Field(s.table.schema.NumFields() - 1).Name
+	if r.IntN(8) == 0 {
+		s.column = extraColumn
+	}
+	for back := range 60 {
+		from := len(script) - 1 - back
+		if from < 0 || len(s.rows) >= 6 {
+			break
+		}
+		if t := &script[from]; t.kind == stepAppend && t.table == s.table && r.IntN(3) > 0 {
+			for _, row := range t.rows {
+				if !slices.Contains(row[:s.table.schema.NumFields()-1], nil) && r.IntN(2) == 0 {
+					row = slices.Clone(row)
+					payload := s.table.payload(r)
+					row[len(row)-1] = payload[len(payload)-1]
+					s.rows = append(s.rows, row)
+				}
+			}
+		}
+	}
+	if r.IntN(10) == 0 {
+		s.rows = append(s.rows, s.row(r, number*12, 1))
+	}
+}
+
+// update returns what an update sends: the key columns and the one that changes.
+func (s *step) update(expected int64) tabletest.ModelUpdate {
+	u := tabletest.ModelUpdate{Column: s.column, Expected: expected}
+	var fields []arrow.Field
+	var places []int
+	last := s.table.schema.NumFields() - 1
+	for i, f := range s.table.schema.Fields() {
+		if f.Name == s.table.options.IndexColumn || slices.Contains(s.table.options.EntityColumns, f.Name) {
+			fields, places = append(fields, f), append(places, i)
+		}
+	}
+	changed := s.table.schema.Field(last)
+	changed.Name = s.column
+	u.Schema = arrow.NewSchema(append([]arrow.Field{changed}, fields...), nil)
+	for _, row := range s.rows {
+		out := tabletest.Row{row[last]}
+		for _, at := range places {
+			out = append(out, row[at])
+		}
+		u.Rows = append(u.Rows, out)
+	}
+	return u
 }
 
 // fillAppend makes rows that are new more often than not: number is what no
@@ -325,6 +435,9 @@ func (s *step) fillScan(r *rand.Rand) {
 		for _, i := range r.Perm(k.schema.NumFields())[:1+r.IntN(k.schema.NumFields())] {
 			s.query.Columns = append(s.query.Columns, k.schema.Field(i).Name)
 		}
+		if r.IntN(3) == 0 {
+			s.query.Columns = append(s.query.Columns, extraColumn)
+		}
 	}
 	if r.IntN(3) == 0 {
 		s.query.Entities = []map[string]any{}
@@ -355,6 +468,9 @@ func (s *step) fillScan(r *rand.Rand) {
 		limit := []int64{0, 1, 2, 7, 1000}[r.IntN(5)]
 		s.limit = &limit
 	}
+	if r.IntN(12) == 0 {
+		s.query.Filter = append(s.query.Filter, tabletest.ModelCondition{Column: extraColumn, Op: []string{"is null", "is not null"}[r.IntN(2)]})
+	}
 	order := r.IntN(5)
 	s.query.NewestFirst, s.any = order == 0, order == 1
 	s.batch = []int{0, 0, 1, 3, 100}[r.IntN(5)]
@@ -382,8 +498,12 @@ func (s *step) condition(r *rand.Rand) tabletest.ModelCondition {
 	for len(c.Values) < count {
 		v := s.row(r, int64(r.IntN(1200))-40, r.IntN(12))[at]
 		if f, ok := v.(float64); v == nil || ok && math.IsInf(f, 0) {
-			v = 0.0 // the only column with nulls or floats here is one of floats
-			if s.table.schema.Field(at).Type.ID() != arrow.FLOAT64 {
+			switch s.table.schema.Field(at).Type.ID() { // of a column with nulls or infinities
+			case arrow.FLOAT64:
+				v = 0.0
+			case arrow.STRING:
+				v = ""
+			default:
 				v = int64(0)
 			}
 		}
@@ -428,7 +548,7 @@ func (s *step) stream() (*arrow.Schema, []tabletest.Row) {
 	case formMissing:
 		fields, order = fields[:last], order[:last]
 	case formExtra:
-		fields, order = append(fields, arrow.Field{Name: "extra", Type: fields[last].Type, Nullable: true}), append(order, last)
+		fields, order = append(fields, s.table.extra()), append(order, last)
 	case formTwice:
 		fields, order = append(fields, fields[0]), append(order, 0)
 	case formOther:

@@ -114,6 +114,7 @@ func TestModelNotices(t *testing.T) {
 		"no refusal": func(r *record) bool {
 			return spoilIf(r.Token == "DUPLICATE_INTERVAL", func() { *r = record{Step: r.Step, Start: r.Start, End: r.End, ID: r.ID, Version: 1, RowCount: 1} })
 		},
+		"another property":  func(r *record) bool { return spoilIf(r.Team != "", func() { r.Team += "x" }) },
 		"another replay":    func(r *record) bool { return spoilIf(r.Replayed, func() { r.Version++ }) },
 		"a missing entity":  func(r *record) bool { return spoilIf(r.Summary.Entities > 1, func() { r.Summary.Entities-- }) },
 		"a missing table":   func(r *record) bool { return spoilIf(len(r.Tables) > 1, func() { r.Tables = r.Tables[1:] }) },

@@ -26,6 +26,9 @@ import (
 // DefaultMemoryBudget bounds what all appends together may buffer, in bytes.
 const DefaultMemoryBudget = 2 << 30
 
+// DefaultSeriesMemory bounds what is kept of the series of all tables, in bytes.
+const DefaultSeriesMemory = 256 << 20
+
 // Options configure a Warehouse. Only Store is required; the zero value of
 // every other field means its default.
 type Options struct {
@@ -49,6 +52,10 @@ type Options struct {
 	// together, in bytes. One that finds it used up goes on in scratch files; one
 	// that finds no memory at all is MESSAGE_TOO_LARGE.
 	MemoryBudget int64
+	// SeriesMemory bounds what is kept of the series of all tables together for
+	// coverage queries and newest rows, in bytes. What does not fit is made again
+	// from the files' derived data each time.
+	SeriesMemory int64
 	// Scratch is a local directory for the rows of appends that find no memory;
 	// default os.TempDir(). It is made when it is needed. Its files have no names
 	// and are gone when the append or the process ends. A full one is
@@ -100,6 +107,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MemoryBudget <= 0 {
 		o.MemoryBudget = DefaultMemoryBudget
+	}
+	if o.SeriesMemory <= 0 {
+		o.SeriesMemory = DefaultSeriesMemory
 	}
 	if o.Scratch == "" {
 		o.Scratch = os.TempDir()

@@ -10,6 +10,7 @@ import (
 
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/ingest"
+	"contrail/tablecore/internal/rowdigest"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/internal/txn"
 	"contrail/tablecore/objstore"
@@ -25,7 +26,7 @@ func reused(r *snapshot.Request) error {
 // checkRepetition refuses, before any row is read, an append that cannot be the
 // one that a request id is remembered for.
 func checkRepetition(r *snapshot.Request, def *tabledef.Definition, schema *arrow.Schema) error {
-	if r.Op != ingest.OpAppend || !ingest.Fits(schema, def) {
+	if r.Op != ingest.OpAppend || !rowdigest.Fits(schema, def) {
 		return reused(r)
 	}
 	return nil
@@ -34,8 +35,8 @@ func checkRepetition(r *snapshot.Request, def *tabledef.Definition, schema *arro
 // replayAppend reads a stream whose request id is known to its end, and answers
 // with the first report if it holds the rows of the first append.
 func (t *Table) replayAppend(ctx context.Context, p *prepared, rows RowReader) (*AppendReport, error) {
-	digest, err := ingest.DigestOf(ctx, ingest.OpAppend, p.def, t.warehouse.opts.Allocator, rows)
-	if errors.Is(err, ingest.ErrOtherRows) {
+	digest, err := rowdigest.Of(ctx, ingest.OpAppend, p.def, t.warehouse.opts.Allocator, rows)
+	if errors.Is(err, rowdigest.ErrOtherRows) {
 		return nil, reused(p.repeats)
 	}
 	if err != nil {
@@ -47,31 +48,40 @@ func (t *Table) replayAppend(ctx context.Context, p *prepared, rows RowReader) (
 // firstReport returns the report of the append that a request id is remembered
 // for, if it was this one.
 func (t *Table) firstReport(ctx context.Context, r *snapshot.Request, op, digest string) (*AppendReport, error) {
+	report := &AppendReport{}
+	if err := t.readFirst(ctx, r, op, digest, report); err != nil {
+		return nil, err
+	}
+	report.Replayed = true
+	return report, nil
+}
+
+// readFirst reads the report of the put that a request id is remembered for, if
+// it was one with this op and digest.
+func (t *Table) readFirst(ctx context.Context, r *snapshot.Request, op, digest string, report any) error {
 	if r.Op != op || r.Digest != digest {
-		return nil, reused(r)
+		return reused(r)
 	}
 	// A handle of a dropped table still reads its log, but the rows are in no
 	// table any more.
 	if current, err := t.store.Current(ctx); err != nil {
-		return nil, err
+		return err
 	} else if !current {
-		return nil, &tableerr.TableNotFound{}
+		return &tableerr.TableNotFound{}
 	}
 	commit, err := t.log.ReadCommit(ctx, r.Version)
 	if errors.Is(err, objstore.ErrNotExist) {
 		// Never to be taken for an id that is not known: the rows are there.
-		return nil, &tableerr.VersionExpired{Version: r.Version, Current: t.txn.Current().Version()}
+		return &tableerr.VersionExpired{Version: r.Version, Current: t.txn.Current().Version()}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, _, text := txn.ReadExtra(commit.Info)
-	report := &AppendReport{}
 	if !remembers(commit, r) || json.Unmarshal(text, report) != nil {
-		return nil, &tableerr.Corrupt{Path: deltalog.CommitKey(r.Version), Msg: "the commit does not hold the report of the append that its request id belongs to"}
+		return &tableerr.Corrupt{Path: deltalog.CommitKey(r.Version), Msg: "the commit does not hold the report of the " + op + " that its request id belongs to"}
 	}
-	report.Replayed = true
-	return report, nil
+	return nil
 }
 
 // remembers says whether a commit is the one that a request made.

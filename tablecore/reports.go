@@ -44,6 +44,41 @@ type DataFileReport struct {
 	Bytes     int64  `json:"bytes"`
 }
 
+// AddColumnsReport is the result of adding columns.
+type AddColumnsReport struct {
+	StartingVersion  int64    `json:"starting_version"`
+	CommittedVersion int64    `json:"committed_version"`
+	Columns          []string `json:"columns"` // those that were added
+}
+
+// SetPropertiesReport is the result of setting properties. Both versions are
+// the same where nothing changed.
+type SetPropertiesReport struct {
+	StartingVersion  int64             `json:"starting_version"`
+	CommittedVersion int64             `json:"committed_version"`
+	Properties       map[string]string `json:"properties"` // all that clients have set
+}
+
+// CheckpointReport is the result of writing a checkpoint.
+type CheckpointReport struct {
+	Version int64  `json:"version"`
+	Path    string `json:"path"` // relative to the table
+	Bytes   int64  `json:"bytes"`
+}
+
+// UpdateReport is the result of an update of rows.
+type UpdateReport struct {
+	StartingVersion  int64 `json:"starting_version"`
+	CommittedVersion int64 `json:"committed_version"`
+	RowsUpdated      int64 `json:"rows_updated"`
+	// SegmentsRewritten counts data files; the bytes are those of data files
+	// alone.
+	SegmentsRewritten    int64 `json:"segments_rewritten"`
+	SourceFileBytes      int64 `json:"source_file_bytes"`
+	ReplacementFileBytes int64 `json:"replacement_file_bytes"`
+	NoOp                 bool  `json:"no_op"`
+}
+
 // DropReport is the result of dropping a table, or of trying to.
 type DropReport struct {
 	Table   string `json:"table"`

@@ -56,17 +56,22 @@ func pointTableOn(t testing.TB, store objstore.Store, mem memory.Allocator) *tab
 	return table
 }
 
-func appendPoints(t testing.TB, mem memory.Allocator, table *tablecore.Table, points []point) {
-	t.Helper()
+// pointBatch returns points as a batch, which the caller releases.
+func pointBatch(mem memory.Allocator, points []point) arrow.RecordBatch {
 	b := array.NewRecordBuilder(mem, pointSchema)
+	defer b.Release()
 	for _, p := range points {
 		b.Field(0).(*array.StringBuilder).Append(p.a)
 		for k, v := range []int64{p.b, p.i, p.row} {
 			b.Field(1 + k).(*array.Int64Builder).Append(v)
 		}
 	}
-	batch := b.NewRecordBatch()
-	b.Release()
+	return b.NewRecordBatch()
+}
+
+func appendPoints(t testing.TB, mem memory.Allocator, table *tablecore.Table, points []point) {
+	t.Helper()
+	batch := pointBatch(mem, points)
 	defer batch.Release()
 	most := int64(500)
 	if _, err := table.Append(t.Context(), tabletest.NewReader(pointSchema, batch), tablecore.AppendOptions{MaxRowsPerRowGroup: &most}); err != nil {

@@ -6,7 +6,9 @@ import (
 
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/filecache"
+	"contrail/tablecore/internal/series"
 	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/internal/statecache"
 	"contrail/tablecore/internal/txn"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
@@ -23,8 +25,11 @@ type Table struct {
 	log       *deltalog.Log
 	txn       *txn.Table
 	files     *filecache.Files
+	series    *series.Table
 
 	checkpoints checkpointer
+	states      *statecache.Cache
+	stateWriter stateWriter
 }
 
 // At says which version of a table is meant. The zero value is the newest.
@@ -43,9 +48,13 @@ func newTable(ctx context.Context, w *Warehouse, name tabledef.Name, store objst
 	t.log = deltalog.New(store, deltalog.Options{AllowExternalPaths: w.opts.AllowExternalPaths, Allocator: w.opts.Allocator,
 		CheckProperties: checkFormat})
 	t.files = w.cache.Files(store, w.opts.Batches, t.damaged)
+	t.series = w.series.Table(t.files, t.storedSeries, t.stateWriter.considerWhole)
 	t.checkpoints.table = t
+	t.states = t.openStates()
+	t.stateWriter.table = t
 	var err error
-	t.txn, err = txn.Open(ctx, txn.Config{Store: store, Log: t.log, Clock: w.opts.Clock, Software: w.opts.Software, Committed: t.committed})
+	t.txn, err = txn.Open(ctx, txn.Config{Store: store, Log: t.log, Clock: w.opts.Clock, Software: w.opts.Software, Committed: t.committed,
+		Load: t.states.Load})
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +75,7 @@ func (t *Table) Name() tabledef.Name { return t.name }
 func (t *Table) committed(s *snapshot.Snapshot, operation string) {
 	t.warehouse.opts.Events.committed(context.Background(), t.name.String(), s.Version(), operation)
 	t.checkpoints.consider(s)
+	t.stateWriter.consider(s)
 }
 
 // damaged reports derived data that had to be computed again.

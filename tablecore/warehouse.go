@@ -13,6 +13,7 @@ import (
 
 	"contrail/tablecore/internal/filecache"
 	"contrail/tablecore/internal/ingest"
+	"contrail/tablecore/internal/series"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
@@ -23,6 +24,7 @@ import (
 type Warehouse struct {
 	opts   Options
 	cache  *filecache.Cache
+	series *series.Cache
 	budget *ingest.Budget   // of all appends
 	rows   memory.Allocator // of what appends buffer
 
@@ -44,7 +46,7 @@ func Open(ctx context.Context, opts Options) (*Warehouse, error) {
 		rows = ingest.OffHeap()
 	}
 	opts = opts.withDefaults()
-	return &Warehouse{opts: opts, rows: rows, cache: filecache.New(), budget: ingest.NewBudget(opts.MemoryBudget), tables: map[tabledef.Name]*Table{}}, ctx.Err()
+	return &Warehouse{opts: opts, rows: rows, cache: filecache.New(), series: series.NewCache(opts.SeriesMemory), budget: ingest.NewBudget(opts.MemoryBudget), tables: map[tabledef.Name]*Table{}}, ctx.Err()
 }
 
 // Close waits for background work and gives the store back. Tables and plans

@@ -54,6 +54,12 @@ func runChild(role, dir string) int {
 			fmt.Println(disjointAppends(table, text))
 		case "one":
 			fmt.Println(oneAppend(table, text))
+		case "grow":
+			fmt.Println(growAndAppend(table, text))
+		case "overwrite":
+			fmt.Println(overwrites(table, text))
+		case "update":
+			fmt.Println(oneChange(table, text))
 		default:
 			fmt.Println("unknown role", role)
 		}

@@ -126,6 +126,11 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return plain.get(kind, kind)
 
 
+def ipc(schema: pa.Schema, first: int = 0, end: int | None = None) -> str:
+    """Fields of a schema as `schema_ipc` of an action takes them."""
+    return base64.b64encode(pa.schema(list(schema)[first:end]).serialize().to_pybytes()).decode()
+
+
 class Stored:
     """Tables that a server wrote and still serves, with what a scan of them gives in the types of the table format."""
 
@@ -135,17 +140,55 @@ class Stored:
             create_weather(client, "weather", weather.schema)
             for month in months:
                 client.append("weather", month)
-            ipc = base64.b64encode(kinds().schema.serialize().to_pybytes()).decode()
             client.act(
                 "create_table",
                 table="kinds",
                 index_column="ts",
                 index_granularity="1s",
                 entity_columns=["entity"],
-                schema_ipc=ipc,
+                schema_ipc=ipc(kinds().schema),
             )
             client.append("kinds", kinds())
-        self.keys = {"weather": ["origin", "time_hour"], "kinds": ["entity", "ts"]}
+            self._grow(client)
+            self._replace(client)
+            self._correct(client)
+        self.keys = {"weather": ["origin", "time_hour"], "kinds": ["entity", "ts"], "grown": ["entity", "ts"]}
+        self.keys["replaced"] = self.keys["corrected"] = self.keys["kinds"]
+
+    def _grow(self, client: Client) -> None:
+        """A table that has gained most of the columns of `kinds`, those without zone too, when it had rows."""
+        rows, first = kinds(), 6
+        definition = {"index_column": "ts", "index_granularity": "1s", "entity_columns": ["entity"]}
+        client.act("create_table", table="grown", schema_ipc=ipc(rows.schema, 0, first), **definition)
+        client.append("grown", rows.select(range(first)).slice(0, 2))
+        client.act("add_columns", table="grown", schema_ipc=ipc(rows.schema, first))
+        client.append("grown", rows.slice(2))
+
+    def _replace(self, client: Client) -> None:
+        """A table that overwrites: of four rows in one file three were replaced, by rows with values of the others."""
+        rows = kinds()
+        definition = {"index_column": "ts", "index_granularity": "1s", "entity_columns": ["entity"]}
+        client.act("create_table", table="replaced", uniqueness="overwrite", schema_ipc=ipc(rows.schema), **definition)
+        client.append("replaced", rows)
+        fresh = pa.concat_tables([rows.slice(i, 1) for i in (3, 2, 1)])
+        for key in (0, 1):
+            fresh = fresh.set_column(key, rows.schema.field(key), rows[key].slice(1))
+        report = client.append("replaced", fresh)
+        assert (report["rows"], report["rows_replaced"]) == (3, 3)
+
+    def _correct(self, client: Client) -> None:
+        """A table of two files; three of its four rows were corrected, in every other column, with values of others."""
+        rows = kinds()
+        definition = {"index_column": "ts", "index_granularity": "1s", "entity_columns": ["entity"]}
+        client.act("create_table", table="corrected", schema_ipc=ipc(rows.schema), **definition)
+        client.append("corrected", rows.slice(0, 3))
+        client.append("corrected", rows.slice(3))
+        chosen = rows.schema.names[2::2]
+        fresh = pa.concat_tables([rows.slice(i, 1) for i in (3, 2, 1)])
+        for key in (0, 1):
+            fresh = fresh.set_column(key, rows.schema.field(key), rows[key].slice(1))
+        command = {"op": "update_rows", "table": "corrected", "columns": chosen, "expected_version": 2, "rows": 3}
+        assert client.put(command, fresh.select([*rows.schema.names[:2], *chosen]))["rows_updated"] == 3
 
     def scan(self, table: str) -> pa.Table:
         """All columns, the insertion time too, by (entity, index)."""

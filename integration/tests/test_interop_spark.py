@@ -14,7 +14,7 @@ def spark():
     engine.stop()
 
 
-@pytest.mark.parametrize("table", ["weather", "kinds"])
+@pytest.mark.parametrize("table", ["weather", "kinds", "grown", "replaced", "corrected"])
 def test_reads_the_same(stored, spark, table):
     stored.assert_reads_the_same(spark, table)
 

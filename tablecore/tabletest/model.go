@@ -28,15 +28,32 @@ type Model struct {
 	Width uint64
 	// Reject says that two rows in one interval of an entity are refused.
 	Reject bool
+	// Overwrite says that a row takes the place of those in its entity's
+	// interval, later ones of the same append and committed ones.
+	Overwrite bool
 	// Timestamps says that intervals are told as times; the index column then
 	// counts microseconds.
 	Timestamps bool
 
-	schema  *arrow.Schema
-	adopted int64 // the version from which on there is a schema
+	schema  *arrow.Schema // the newest, nil before there is one
+	schemas []modelSchema // all, by version
+	team    []modelTeam   // all values of the one property, by version
 	version int64
 	rows    []modelRow
 	known   map[string]modelRequest // by request id
+}
+
+// modelSchema is a schema with the version from which on the table has it.
+type modelSchema struct {
+	version int64
+	schema  *arrow.Schema
+	grown   bool // columns were added
+}
+
+// modelTeam is a value of the property "team", "" where it is not set.
+type modelTeam struct {
+	version int64
+	value   string
 }
 
 // modelRequest is what is remembered of an append with a request id.
@@ -49,22 +66,65 @@ type modelRequest struct {
 type modelRow struct {
 	Row
 	version  int64
+	gone     int64    // the version that took it away, 0 for none
 	interval *big.Int // nil without a granularity
 }
 
 // SetSchema gives a new model its columns; without it the first append's
 // schema is adopted.
-func (m *Model) SetSchema(s *arrow.Schema) { m.schema, m.adopted = m.declared(s), 0 }
+func (m *Model) SetSchema(s *arrow.Schema) { m.define(0, m.declared(s), false) }
+
+// define gives the table a schema from a version on.
+func (m *Model) define(version int64, s *arrow.Schema, grown bool) {
+	m.schema = s
+	m.schemas = append(m.schemas, modelSchema{version, s, grown})
+}
 
 // Version is the newest version.
 func (m *Model) Version() int64 { return m.version }
 
 // Schema returns the columns at a version, nil before they were adopted.
-func (m *Model) Schema(version int64) *arrow.Schema {
-	if m.schema == nil || version < m.adopted {
-		return nil
+func (m *Model) Schema(version int64) *arrow.Schema { return m.schemaAt(version).schema }
+
+func (m *Model) schemaAt(version int64) modelSchema {
+	for _, s := range slices.Backward(m.schemas) {
+		if s.version <= version {
+			return s
+		}
 	}
-	return m.schema
+	return modelSchema{}
+}
+
+// Team returns the property "team" at a version, "" where it is not set.
+func (m *Model) Team(version int64) string {
+	for _, t := range slices.Backward(m.team) {
+		if t.version <= version {
+			return t.value
+		}
+	}
+	return ""
+}
+
+// SetTeam makes a change of the property "team" the next version.
+func (m *Model) SetTeam(value string) {
+	m.version++
+	m.team = append(m.team, modelTeam{m.version, value})
+}
+
+// MayAdd says whether a table takes another column of a name at a version.
+func (m *Model) MayAdd(name string, version int64) bool {
+	s := m.Schema(version)
+	return s != nil && !s.HasField(name)
+}
+
+// AddColumn makes a further column the next version. The rows there are have a
+// null in it.
+func (m *Model) AddColumn(f arrow.Field) {
+	m.version++
+	m.define(m.version, arrow.NewSchema(append(slices.Clone(m.schema.Fields()), f), nil), true)
+	for i := range m.rows {
+		m.rows[i].Row = append(slices.Clip(m.rows[i].Row), nil)
+	}
 }
 
 // declared is a schema as a table keeps it: keys are never null.
@@ -161,7 +221,7 @@ func (m *Model) Judge(a ModelAppend, version int64) Verdict {
 		return Verdict{Token: tableerr.TokenInvalid}
 	}
 	if first, ok := m.known[a.RequestID]; ok && first.version <= version {
-		return m.judgeRepetition(a, first)
+		return m.judgeRepetition(a, first, m.schemaAt(version))
 	}
 	if a.Expected != nil && *a.Expected != version {
 		return Verdict{Token: tableerr.TokenVersionConflict, Detail: fmt.Sprintf("expected %d found %d", *a.Expected, version)}
@@ -173,7 +233,7 @@ func (m *Model) Judge(a ModelAppend, version int64) Verdict {
 		}
 		schema = m.declared(a.Schema)
 	}
-	if v := m.judgeSchema(a.Schema, schema); v.Token != "" {
+	if v := m.judgeSchema(a.Schema, schema, m.schemaAt(version).grown); v.Token != "" {
 		return v
 	}
 	if v := m.judgeNulls(a, schema); v.Token != "" {
@@ -191,10 +251,10 @@ func (m *Model) Judge(a ModelAppend, version int64) Verdict {
 
 // judgeRepetition compares an append with the first one of its request id: its
 // columns, and its rows in the order of their arrival.
-func (m *Model) judgeRepetition(a ModelAppend, first modelRequest) Verdict {
+func (m *Model) judgeRepetition(a ModelAppend, first modelRequest, now modelSchema) Verdict {
 	reused := Verdict{Token: tableerr.TokenRequestIDReused}
 	switch {
-	case m.judgeSchema(a.Schema, m.schema).Token != "", m.judgeNulls(a, m.schema).Token != "":
+	case m.judgeSchema(a.Schema, now.schema, now.grown).Token != "", m.judgeNulls(a, now.schema).Token != "":
 		return reused // columns or rows that the table would not take
 	case a.Broken:
 		return Verdict{Broken: true}
@@ -204,14 +264,22 @@ func (m *Model) judgeRepetition(a ModelAppend, first modelRequest) Verdict {
 	return Verdict{Replays: first.version}
 }
 
-// rowsText renders the rows of a stream with the table's columns.
+// rowsText renders the rows of a stream with its own columns.
 func (m *Model) rowsText(a ModelAppend) string {
 	var b strings.Builder
+	order := make([]int, a.Schema.NumFields())
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(x, y int) int { return strings.Compare(a.Schema.Field(x).Name, a.Schema.Field(y).Name) })
+	for _, i := range order {
+		b.WriteString(a.Schema.Field(i).Name + ",")
+	}
 	for _, row := range a.Rows {
-		for _, f := range m.schema.Fields() {
-			b.WriteString(cellText(row[a.Schema.FieldIndices(f.Name)[0]]) + ",")
-		}
 		b.WriteByte('\n')
+		for _, i := range order {
+			b.WriteString(cellText(row[i]) + ",")
+		}
 	}
 	return b.String()
 }
@@ -232,9 +300,10 @@ func (m *Model) judgeKeys(stream *arrow.Schema) Verdict {
 
 // judgeSchema compares columns by name. Of the widenings it knows those of the
 // types that rows are built of: int32 to int64, string to large_string and back.
-func (m *Model) judgeSchema(stream, table *arrow.Schema) Verdict {
+// Once columns were added, nullable ones that are no keys may be missing.
+func (m *Model) judgeSchema(stream, table *arrow.Schema, grown bool) Verdict {
 	for _, f := range table.Fields() {
-		if !stream.HasField(f.Name) {
+		if !stream.HasField(f.Name) && !(grown && f.Nullable && !m.isKey(f.Name)) {
 			return mismatch(f.Name)
 		}
 	}
@@ -249,6 +318,9 @@ func (m *Model) judgeSchema(stream, table *arrow.Schema) Verdict {
 		}
 	}
 	for _, f := range table.Fields() {
+		if !stream.HasField(f.Name) {
+			continue
+		}
 		found := stream.Field(stream.FieldIndices(f.Name)[0]).Type
 		widens := f.Type.ID() == arrow.INT64 && found.ID() == arrow.INT32 || isText(f.Type) && isText(found)
 		if !arrow.TypeEqual(found, f.Type) && !widens {
@@ -290,7 +362,9 @@ func (m *Model) toRows(a ModelAppend, schema *arrow.Schema) []modelRow {
 	for _, from := range a.Rows {
 		row := modelRow{Row: make(Row, schema.NumFields())}
 		for i, f := range schema.Fields() {
-			row.Row[i] = from[a.Schema.FieldIndices(f.Name)[0]]
+			if at := a.Schema.FieldIndices(f.Name); len(at) > 0 {
+				row.Row[i] = from[at[0]]
+			}
 		}
 		row.interval = m.intervalOf(m.indexOf(row, schema))
 		rows = append(rows, row)
@@ -408,11 +482,12 @@ func (m *Model) judgeOverlap(rows []modelRow, schema *arrow.Schema, version int6
 		len(hit), m.entityText(schema, hit[0].Row), m.intervalText(hit[0].interval), version)}
 }
 
-// Commit makes an append the next version. It must have been judged well.
-func (m *Model) Commit(a ModelAppend) {
+// Commit makes an append the next version. It must have been judged well. It
+// returns how many of its rows are stored, and how many committed ones go.
+func (m *Model) Commit(a ModelAppend) (stored, replaced int) {
 	m.version++
 	if m.schema == nil {
-		m.schema, m.adopted = m.declared(a.Schema), m.version
+		m.define(m.version, m.declared(a.Schema), false)
 	}
 	if a.RequestID != "" {
 		if m.known == nil {
@@ -420,14 +495,44 @@ func (m *Model) Commit(a ModelAppend) {
 		}
 		m.known[a.RequestID] = modelRequest{m.version, m.rowsText(a)}
 	}
-	for _, row := range m.toRows(a, m.schema) {
+	rows := m.toRows(a, m.schema)
+	if m.Overwrite {
+		rows, replaced = m.overwrite(rows)
+	}
+	for _, row := range rows {
 		row.version = m.version
 		m.rows = append(m.rows, row)
 	}
+	return len(rows), replaced
+}
+
+// overwrite takes the committed rows away that new ones replace, and returns the
+// new ones without those that a later one replaces.
+func (m *Model) overwrite(rows []modelRow) (kept []modelRow, replaced int) {
+	same := func(a, b modelRow) bool {
+		return a.interval.Cmp(b.interval) == 0 && m.compareEntities(m.schema, a.Row, b.Row) == 0
+	}
+	for i, row := range rows {
+		if !slices.ContainsFunc(rows[i+1:], func(later modelRow) bool { return same(row, later) }) {
+			kept = append(kept, row)
+		}
+	}
+	for i, old := range m.rows {
+		if old.gone == 0 && slices.ContainsFunc(kept, func(row modelRow) bool { return same(old, row) }) {
+			m.rows[i].gone = m.version
+			replaced++
+		}
+	}
+	return kept, replaced
 }
 
 // at returns the rows of a version in the order of their commits.
 func (m *Model) at(version int64) []modelRow {
-	n, _ := slices.BinarySearchFunc(m.rows, version+1, func(r modelRow, v int64) int { return cmp.Compare(r.version, v) })
-	return m.rows[:n]
+	var rows []modelRow
+	for _, row := range m.rows {
+		if row.version <= version && (row.gone == 0 || row.gone > version) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }

@@ -1,9 +1,10 @@
 // Package filecache opens data files and keeps what is worth keeping of them in
 // memory: parsed footers, and the coverage and entity directory of each file.
 //
-// Both are immutable, so they are cached by table identity and path, weighed in
-// bytes, and never out of date. Of several callers that miss at once, one
-// loads.
+// Both follow from a file that never changes and, the latter, from what the
+// table's keys are, which undoing an adoption may change: they are cached by
+// table identity and path, weighed in bytes, and used only under equal keys. Of
+// several callers that miss at once, one loads.
 package filecache
 
 import (
@@ -18,6 +19,7 @@ import (
 	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/objstore"
+	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
 
@@ -30,18 +32,24 @@ const (
 // Cache is shared by all tables of a warehouse.
 type Cache struct {
 	footers *otter.Cache[key, *datafile.Footer]
-	indexes *otter.Cache[key, *derived.FileIndex]
+	indexes *otter.Cache[key, index]
 }
 
 type key struct{ table, path string }
+
+// index is what is known of a file under a definition's keys.
+type index struct {
+	*derived.FileIndex
+	def *tabledef.Definition
+}
 
 // New returns an empty cache.
 func New() *Cache {
 	return &Cache{
 		footers: otter.Must(&otter.Options[key, *datafile.Footer]{MaximumWeight: footerBytes,
 			Weigher: func(k key, f *datafile.Footer) uint32 { return weight(k, f.Bytes()) }}),
-		indexes: otter.Must(&otter.Options[key, *derived.FileIndex]{MaximumWeight: indexBytes,
-			Weigher: func(k key, x *derived.FileIndex) uint32 { return weight(k, x.Bytes()) }}),
+		indexes: otter.Must(&otter.Options[key, index]{MaximumWeight: indexBytes,
+			Weigher: func(k key, x index) uint32 { return weight(k, x.Bytes()) }}),
 	}
 }
 
@@ -110,8 +118,18 @@ func (fs *Files) RowGroups(ctx context.Context, s *snapshot.Snapshot, f *snapsho
 // Index returns the coverage and entity directory of a data file. What is
 // damaged, missing or written by another software is computed from the rows.
 func (fs *Files) Index(ctx context.Context, s *snapshot.Snapshot, f *snapshot.File) (*derived.FileIndex, error) {
-	return fs.cache.indexes.Get(context.WithoutCancel(ctx), key{s.Def.ID, f.Path}, otter.LoaderFunc[key, *derived.FileIndex](
-		func(ctx context.Context, k key) (*derived.FileIndex, error) { return fs.load(ctx, s, f) }))
+	k := key{s.Def.ID, f.Path}
+	load := func(ctx context.Context, _ key) (index, error) {
+		x, err := fs.load(ctx, s, f)
+		return index{x, s.Def}, err
+	}
+	x, err := fs.cache.indexes.Get(context.WithoutCancel(ctx), k, otter.LoaderFunc[key, index](load))
+	if err == nil && !x.def.SameKeys(s.Def) {
+		if x, err = load(ctx, k); err == nil {
+			fs.cache.indexes.Set(k, x)
+		}
+	}
+	return x.FileIndex, err
 }
 
 func (fs *Files) load(ctx context.Context, s *snapshot.Snapshot, f *snapshot.File) (*derived.FileIndex, error) {
@@ -120,15 +138,15 @@ func (fs *Files) load(ctx context.Context, s *snapshot.Snapshot, f *snapshot.Fil
 		return nil, err
 	}
 	defer file.Close()
-	index, err := derived.Load(ctx, fs.store, file.File, f.Path, s.Def, func(reason string) { fs.damaged(ctx, f.Path, reason) })
+	x, err := derived.Load(ctx, fs.store, file.File, f.Path, s.Def, func(reason string) { fs.damaged(ctx, f.Path, reason) })
 	if err != nil {
 		return nil, err
 	}
-	return &index, nil
+	return &x, nil
 }
 
 // Keep stores what a writer of this process already knows of a file it has
-// just published.
-func (fs *Files) Keep(table, path string, index *derived.FileIndex) {
-	fs.cache.indexes.Set(key{table, path}, index)
+// just published, by the keys of def.
+func (fs *Files) Keep(def *tabledef.Definition, path string, x *derived.FileIndex) {
+	fs.cache.indexes.Set(key{def.ID, path}, index{x, def})
 }

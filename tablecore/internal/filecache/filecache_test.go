@@ -1,19 +1,23 @@
 package filecache_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/filecache"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/objstore/memstore"
 	"contrail/tablecore/objstore/meterstore"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
+	"contrail/tablecore/tabletest"
 )
 
 // table returns a snapshot with one file that the store may lack or hold in
@@ -56,6 +60,64 @@ func TestDamagedFile(t *testing.T) {
 	if _, err := files.Open(t.Context(), s, f); tableerr.TokenOf(err) != tableerr.TokenCorrupt {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestIndexFollowsTheKeys makes sure that what is known of a file under one
+// definition of the keys is not used under another one.
+func TestIndexFollowsTheKeys(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int64}, {Name: "b", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	define := func(r tabledef.Request) *snapshot.Snapshot {
+		t.Helper()
+		r.Schema, r.Uniqueness = schema, "none"
+		def, err := tabledef.New("id", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &snapshot.Snapshot{State: deltalog.NewState(), Def: def}
+	}
+	store, f := memstore.New(), &snapshot.File{Add: &deltalog.Add{}, Path: "data/aa/x.parquet"}
+	var file bytes.Buffer
+	w, err := datafile.NewWriter(&file, schema, datafile.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := tabletest.Batch(t, memory.DefaultAllocator, schema, `[{"a":1,"b":30},{"a":2,"b":20},{"a":3,"b":10}]`)
+	defer batch.Release()
+	if err := w.Write(batch); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Put(t.Context(), f.Path, file.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	loads := 0
+	files := filecache.New().Files(store, memory.DefaultAllocator, func(context.Context, string, string) { loads++ })
+	look := func(s *snapshot.Snapshot, entities int, intervals uint64) *derived.FileIndex {
+		t.Helper()
+		x, err := files.Index(t.Context(), s, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Coverage.Entities() != entities || x.Coverage.Total() != intervals {
+			t.Errorf("%d entities, %d intervals", x.Coverage.Entities(), x.Coverage.Total())
+		}
+		return x
+	}
+	byA, byB := tabledef.Request{IndexColumn: "a", IndexGranularity: "1"}, tabledef.Request{IndexColumn: "b", IndexGranularity: "100"}
+	whole := look(define(byA), 1, 3)
+	if look(define(byA), 1, 3) != whole || loads != 1 {
+		t.Errorf("an equal definition loads again: %d loads", loads)
+	}
+	byB.EntityColumns = []string{"a"}
+	look(define(byB), 3, 3)
+	look(define(byB), 3, 3)
+	if look(define(byA), 1, 3); loads != 3 {
+		t.Errorf("%d loads", loads)
+	}
+	files.Keep(define(byB).Def, f.Path, &derived.FileIndex{}) // as a writer says
+	look(define(byA), 1, 3)
 }
 
 // TestLoadOutlivesItsCaller makes sure that a caller that has gone does not

@@ -18,6 +18,8 @@ import (
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/filecache"
 	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/internal/newfile"
+	"contrail/tablecore/internal/rowdigest"
 	"contrail/tablecore/internal/scratch"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/internal/txn"
@@ -48,22 +50,26 @@ type AppendConfig struct {
 const OpAppend = "append"
 
 // Append is one append on its way from a stream to a commit. Its steps are
-// NewAppend, Write, Revalidate, Remember, Commit (Revalidate and Commit again
-// after a lost race) and, unless it was published, Discard. It belongs to one goroutine at a time.
+// NewAppend, Write, Revalidate (Plan in a table that overwrites), Remember,
+// Commit (Revalidate, perhaps Plan, and Commit again after a lost race) and,
+// unless it was published, Discard. It belongs to one goroutine at a time.
 type Append struct {
 	cfg     AppendConfig
 	base    *snapshot.Snapshot
 	def     *tabledef.Definition // of the rows that are written
 	adopts  *arrow.Schema        // the stream's, where def's schema comes from it
-	digest  *Digest              // nil when none is asked for
+	digest  *rowdigest.Digest    // nil when none is asked for
 	result  *Result
-	checked map[string]bool // files whose coverage was compared
+	checked map[string]bool // files that have no row in the append's intervals
+	// replaced are the committed files that the append writes anew, by path: its
+	// plan. See overwrite.go.
+	replaced map[string]*replacement
 }
 
 // NewAppend checks a stream's schema against the table, or adopts it where the
 // table has none.
 func NewAppend(s *snapshot.Snapshot, schema *arrow.Schema, cfg AppendConfig) (*Append, error) {
-	a := &Append{cfg: cfg, base: s, def: s.Def, checked: map[string]bool{}}
+	a := &Append{cfg: cfg, base: s, def: s.Def, checked: map[string]bool{}, replaced: map[string]*replacement{}}
 	if s.Def.Stored == nil {
 		if err := tabledef.CheckAdoption(schema, s.Def); err != nil {
 			return nil, err
@@ -72,7 +78,7 @@ func NewAppend(s *snapshot.Snapshot, schema *arrow.Schema, cfg AppendConfig) (*A
 	}
 	aligner, err := convert.NewAligner(schema, a.def)
 	if err == nil && cfg.Digest {
-		a.digest = NewDigest(OpAppend, a.def, aligner)
+		a.digest = rowdigest.New(OpAppend, a.def, aligner)
 	}
 	return a, err
 }
@@ -85,22 +91,17 @@ func (a *Append) Write(ctx context.Context, rows RowReader) error {
 		return err
 	}
 	a.result, err = Run(ctx, Config{Store: a.cfg.Store, Def: a.def, Domain: domain, Mem: a.cfg.Mem, Rows: a.cfg.Rows, MemoryBudget: a.cfg.MemoryBudget,
-		Budget: a.cfg.Budget, Scratch: a.cfg.Scratch, Write: a.cfg.Write, Now: a.cfg.Now, NewFileName: a.newFileName, Software: a.cfg.Software, Digest: a.digest}, rows)
+		Budget: a.cfg.Budget, Scratch: a.cfg.Scratch, Write: a.cfg.Write, Now: a.cfg.Now, NewID: a.cfg.NewID, Software: a.cfg.Software, Digest: a.digest}, rows)
 	return err
 }
 
-// newFileName returns the path of a new data file. The two digits in front
-// keep directories small.
-func (a *Append) newFileName() (string, error) {
-	id, err := a.cfg.NewID()
-	if err != nil {
-		return "", err
-	}
-	return "data/" + id[:2] + "/" + id + ".parquet", nil
-}
-
 // Discard removes what was written.
-func (a *Append) Discard(ctx context.Context) { a.result.Discard(ctx, a.cfg.Store) }
+func (a *Append) Discard(ctx context.Context) {
+	a.result.Discard(ctx, a.cfg.Store)
+	for _, r := range a.replaced {
+		r.discard(ctx, a)
+	}
+}
 
 // Base is the snapshot the append was first checked against.
 func (a *Append) Base() *snapshot.Snapshot { return a.base }
@@ -120,22 +121,34 @@ func (a *Append) Digest() string {
 func (a *Append) Rows() int64 { return a.result.Rows }
 
 // Files are the data files that were written.
-func (a *Append) Files() []FileOut { return a.result.Files }
+func (a *Append) Files() []newfile.File { return a.result.Files }
 
 // Revalidate checks the append against a snapshot: that the table still takes
-// rows of this form, and that none of its intervals holds a row already. Files
-// that were compared before are not read again.
+// rows of this form, and that none of its intervals holds a row already, or
+// that the plan still says which do (else txn.ErrReplan). Files that were
+// compared before are not read again.
 func (a *Append) Revalidate(ctx context.Context, s *snapshot.Snapshot) error {
-	if err := s.CheckWritable(); err != nil {
+	if err := a.checkTable(s); err != nil {
 		return err
 	}
-	if err := a.checkDefinition(s); err != nil {
-		return err
-	}
-	if s.Def.Uniqueness == tabledef.UniqueNone || a.result.Coverage == nil || len(s.Files) == 0 {
+	switch {
+	case a.result.Coverage == nil:
+		return nil
+	case a.Overwrites():
+		return a.checkPlan(ctx, s)
+	case s.Def.Uniqueness == tabledef.UniqueNone:
 		return nil
 	}
 	return a.checkOverlap(ctx, s)
+}
+
+// checkTable makes sure that the table may be written and takes rows of the
+// append's form.
+func (a *Append) checkTable(s *snapshot.Snapshot) error {
+	if err := s.CheckWritable(); err != nil {
+		return err
+	}
+	return a.checkDefinition(s)
 }
 
 // checkDefinition makes sure that the files written fit a table that may have
@@ -147,8 +160,8 @@ func (a *Append) checkDefinition(s *snapshot.Snapshot) error {
 		return &tableerr.TableNotFound{}
 	}
 	if now.IndexColumn != a.def.IndexColumn || now.IndexType != a.def.IndexType || now.Granularity != a.def.Granularity ||
-		!slices.Equal(now.EntityColumns, a.def.EntityColumns) {
-		return &tableerr.VersionConflict{Expected: a.base.Version(), Found: s.Version()} // other keys, or other intervals
+		!slices.Equal(now.EntityColumns, a.def.EntityColumns) || (now.Uniqueness == tabledef.UniqueOverwrite) != a.Overwrites() {
+		return &tableerr.VersionConflict{Expected: a.base.Version(), Found: s.Version()} // other keys, other intervals, or another meaning
 	}
 	if now.Stored == nil {
 		if a.adopts == nil {
@@ -186,25 +199,34 @@ func mismatch(column, expected, found string) error {
 func (a *Append) checkOverlap(ctx context.Context, s *snapshot.Snapshot) error {
 	var total coverage.Overlap
 	first, last := a.span(s)
-	for _, f := range s.Files {
-		if !f.Meets(first, last) || a.checked[f.Path] || !a.mayHold(f) {
-			continue
-		}
-		index, err := a.cfg.Files.Index(ctx, s, f)
+	for f := range s.Meeting(first, last) {
+		found, err := a.overlap(ctx, s, f, first, last)
 		if err != nil {
 			return err
 		}
-		found := coverage.Intersect(a.result.Coverage, index.Coverage)
-		if found.Count == 0 {
-			a.checked[f.Path] = true
-			continue
+		if found.Count > 0 {
+			total = total.Plus(found)
 		}
-		total = total.Plus(found)
 	}
 	if total.Count == 0 {
 		return nil
 	}
 	return &tableerr.IntervalOverlap{ConflictCount: total.Count, Entity: s.Layout.Values(total.Key), Interval: s.Domain.Text(total.ID), Version: s.Version()}
+}
+
+// overlap compares the append's coverage, which lies between the ordinals first
+// and last, with a file's. Files without any overlap are not read again.
+func (a *Append) overlap(ctx context.Context, s *snapshot.Snapshot, f *snapshot.File, first, last uint64) (coverage.Overlap, error) {
+	if !f.Meets(first, last) || a.checked[f.Path] || !a.mayHold(f) {
+		return coverage.Overlap{}, nil
+	}
+	index, err := a.cfg.Files.Index(ctx, s, f)
+	if err != nil {
+		return coverage.Overlap{}, err
+	}
+	found := coverage.Intersect(a.result.Coverage, index.Coverage)
+	a.checked[f.Path] = found.Count == 0
+	return found, nil
 }
 
 // mayHold is false for a file of one entity that the append has no row of.
@@ -236,23 +258,18 @@ func (a *Append) Commit(s *snapshot.Snapshot, extra map[string]json.RawMessage) 
 			return nil, err
 		}
 	}
-	version := strconv.FormatInt(s.Version()+1, 10)
-	for _, f := range a.result.Files {
-		add := *f.Add
-		add.Tags = make(map[string]string, len(f.Add.Tags)+1)
-		for k, v := range f.Add.Tags {
-			add.Tags[k] = v
-		}
-		add.Tags[tabledef.TagVersion] = version
-		c.Adds = append(c.Adds, &add)
+	for i := range a.result.Files {
+		c.Adds = append(c.Adds, a.result.Files[i].AddAt(s.Version()+1))
 	}
+	a.addReplacements(c, s.Version()+1)
 	return c, nil
 }
 
 // adopt adds the stream's schema to what s says of the table, which others may
 // have changed since the append began.
 func (a *Append) adopt(c *deltalog.Commit, s *snapshot.Snapshot) error {
-	described, protocol, err := txn.Describe(s.Def.WithSchema(a.adopts))
+	def := s.Def.WithSchema(a.adopts)
+	described, _, err := txn.Describe(def)
 	if err != nil {
 		return err
 	}
@@ -261,8 +278,10 @@ func (a *Append) adopt(c *deltalog.Commit, s *snapshot.Snapshot) error {
 	metadata.Configuration = maps.Clone(metadata.Configuration)
 	maps.Copy(metadata.Configuration, described.Configuration)
 	c.Metadata = &metadata
-	if protocol.MinReaderVersion > s.State.Protocol().MinReaderVersion {
-		c.Protocol = protocol
+	if was := s.State.Protocol(); txn.HasNaiveTime(def.Stored) {
+		if needs := was.WithTimestampNtz(); needs != was {
+			c.Protocol = needs
+		}
 	}
 	return nil
 }
@@ -271,6 +290,6 @@ func (a *Append) adopt(c *deltalog.Commit, s *snapshot.Snapshot) error {
 // appends published next need not read them.
 func (a *Append) Remember() {
 	for i := range a.result.Files {
-		a.cfg.Files.Keep(a.def.ID, a.result.Files[i].Path, &a.result.Files[i].Index)
+		a.cfg.Files.Keep(a.def, a.result.Files[i].Path, &a.result.Files[i].Index)
 	}
 }

@@ -45,9 +45,9 @@ func testConfig(tb testing.TB, def *tabledef.Definition, mem memory.Allocator) C
 	var names atomic.Int64
 	return Config{Def: def, Domain: domain, Mem: mem, Software: "contrail/test",
 		Now: func() time.Time { return time.UnixMicro(1_800_000_000_123_456) },
-		NewFileName: func() (string, error) {
+		NewID: func() (string, error) {
 			n := names.Add(1)
-			return fmt.Sprintf("data/%02x/file-%04d.parquet", n%256, n), nil
+			return fmt.Sprintf("%02x-file-%04d", n%256, n), nil
 		}}
 }
 

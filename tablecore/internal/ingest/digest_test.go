@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +13,16 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"contrail/tablecore/internal/rowdigest"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/tabledef"
 )
+
+// hashedAside is the number of rows from which a batch is hashed in the
+// background.
+const hashedAside = 1 << 12
 
 // digestRow is a row of the table that the digest's tests put. A nil payload is
 // null.
@@ -213,7 +216,7 @@ func base64Text(b []byte) string {
 
 func digestOf(t *testing.T, rows RowReader) string {
 	t.Helper()
-	sum, err := DigestOf(context.Background(), OpAppend, digestTable(), memory.DefaultAllocator, rows)
+	sum, err := rowdigest.Of(context.Background(), OpAppend, digestTable(), memory.DefaultAllocator, rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,9 +243,9 @@ func TestDigestIsOfTheRows(t *testing.T) {
 // also of batches that are hashed in the background.
 func TestDigestWhileRunning(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
-	rows := randomRows(r, 3*digestAside)
+	rows := randomRows(r, 3*hashedAside)
 	f := plainForm
-	f.cuts = []int{5, digestAside + 5, 2*digestAside + 5, len(rows)}
+	f.cuts = []int{5, hashedAside + 5, 2*hashedAside + 5, len(rows)}
 	def := digestTable()
 	cfg := start(t, def)
 	a, err := NewAppend(&snapshot.Snapshot{Def: def}, f.stream(t, r, rows).schema, AppendConfig{Store: cfg.Store, Mem: cfg.Mem, Now: cfg.Now, Digest: true,
@@ -296,7 +299,7 @@ func TestDigestTellsRowsApart(t *testing.T) {
 	if _, taken := seen[digestOf(t, fewer.stream(t, r, base()))]; taken {
 		t.Error("a column that is null throughout counts like one that is left out")
 	}
-	if sum, err := DigestOf(context.Background(), "update_rows", digestTable(), memory.DefaultAllocator, plainForm.stream(t, r, base())); err != nil || seen[sum] != "" {
+	if sum, err := rowdigest.Of(context.Background(), "update_rows", digestTable(), memory.DefaultAllocator, plainForm.stream(t, r, base())); err != nil || seen[sum] != "" {
 		t.Errorf("another op has the digest of %s, %v", seen[sum], err)
 	}
 }
@@ -321,24 +324,24 @@ func TestDigestOfOtherRows(t *testing.T) {
 	}
 	odd := &tabledef.Definition{}
 	for name, err := range map[string]error{
-		"type":      second(DigestOf(context.Background(), OpAppend, digestTable(), memory.DefaultAllocator, wrong.stream(t, r, rows))),
-		"no schema": second(DigestOf(context.Background(), OpAppend, odd, memory.DefaultAllocator, plainForm.stream(t, r, rows))),
-		"null key":  second(DigestOf(context.Background(), OpAppend, digestTable(), memory.DefaultAllocator, nullKeys(t, r, rows))),
+		"type":      second(rowdigest.Of(context.Background(), OpAppend, digestTable(), memory.DefaultAllocator, wrong.stream(t, r, rows))),
+		"no schema": second(rowdigest.Of(context.Background(), OpAppend, odd, memory.DefaultAllocator, plainForm.stream(t, r, rows))),
+		"null key":  second(rowdigest.Of(context.Background(), OpAppend, digestTable(), memory.DefaultAllocator, nullKeys(t, r, rows))),
 	} {
-		if !errors.Is(err, ErrOtherRows) {
+		if !errors.Is(err, rowdigest.ErrOtherRows) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if Fits(wrong.stream(t, r, rows).schema, digestTable()) || Fits(wrong.stream(t, r, rows).schema, odd) || !Fits(plainForm.stream(t, r, rows).schema, digestTable()) {
+	if rowdigest.Fits(wrong.stream(t, r, rows).schema, digestTable()) || rowdigest.Fits(wrong.stream(t, r, rows).schema, odd) || !rowdigest.Fits(plainForm.stream(t, r, rows).schema, digestTable()) {
 		t.Error("Fits is wrong")
 	}
 	broken := errors.New("the client went away")
-	if _, err := DigestOf(context.Background(), OpAppend, digestTable(), memory.DefaultAllocator, failing{plainForm.stream(t, r, rows), broken}); !errors.Is(err, broken) {
+	if _, err := rowdigest.Of(context.Background(), OpAppend, digestTable(), memory.DefaultAllocator, failing{plainForm.stream(t, r, rows), broken}); !errors.Is(err, broken) {
 		t.Errorf("a broken stream: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := DigestOf(ctx, OpAppend, digestTable(), memory.DefaultAllocator, plainForm.stream(t, r, rows)); !errors.Is(err, context.Canceled) {
+	if _, err := rowdigest.Of(ctx, OpAppend, digestTable(), memory.DefaultAllocator, plainForm.stream(t, r, rows)); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled drain: %v", err)
 	}
 }
@@ -370,76 +373,6 @@ func (f failing) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	return b, err
 }
 
-// TestDigestOfTypes hashes arrays of every kind of type whole, in pieces and as
-// slices.
-func TestDigestOfTypes(t *testing.T) {
-	p := arrow.PrimitiveTypes
-	item := arrow.StructOf(arrow.Field{Name: "a", Type: p.Int32, Nullable: true}, arrow.Field{Name: "b", Type: arrow.BinaryTypes.String, Nullable: true})
-	for _, c := range []struct {
-		typ  arrow.DataType
-		json string
-		as   arrow.DataType // a type of the same values
-	}{
-		{typ: p.Uint8, json: `[1,null,3,4]`},
-		{typ: arrow.FixedWidthTypes.Boolean, json: `[true,null,false,false]`},
-		{typ: arrow.BinaryTypes.BinaryView, json: `["AAEC",null,"","AAECAwQFBgcICQoLDA0ODw=="]`, as: arrow.BinaryTypes.LargeBinary},
-		{typ: &arrow.FixedSizeBinaryType{ByteWidth: 2}, json: `["AAE=",null,"AQI=","AQM="]`},
-		{typ: &arrow.Decimal128Type{Precision: 20, Scale: 2}, json: `["1.25",null,"-3.50","0"]`},
-		{typ: &arrow.Decimal256Type{Precision: 50, Scale: 2}, json: `["1.25",null,"-3.50","0"]`},
-		{typ: arrow.ListOf(p.Int32), json: `[[1,2],null,[],[3,null]]`, as: arrow.LargeListOf(p.Int32)},
-		{typ: arrow.FixedSizeListOf(2, p.Int32), json: `[[1,2],null,[4,5],[3,null]]`},
-		{typ: item, json: `[{"a":1,"b":"x"},null,{"a":null,"b":"y"},{"a":2,"b":null}]`},
-		{typ: arrow.MapOf(arrow.BinaryTypes.String, p.Int64), json: `[[{"key":"a","value":1}],null,[],[{"key":"b","value":null}]]`},
-		{typ: arrow.ListOf(item), json: `[[{"a":1,"b":"x"}],null,[null],[{"a":2,"b":"y"},{"a":3,"b":null}]]`},
-		{typ: &arrow.DictionaryType{IndexType: p.Int8, ValueType: p.Float64}, json: `[1.5,null,1.5,2]`, as: p.Float64},
-		{typ: extensions.NewUUIDType(), json: `["00000000-0000-0000-0000-000000000001",null,"00000000-0000-0000-0000-000000000002","00000000-0000-0000-0000-000000000003"]`},
-	} {
-		arr, _, err := array.FromJSON(memory.DefaultAllocator, c.typ, strings.NewReader(c.json))
-		if err != nil {
-			t.Fatalf("%s: %v", c.typ, err)
-		}
-		sum := func(hash func(h *columnHash)) string {
-			h := newColumnHash(c.typ)
-			hash(h)
-			return hex.EncodeToString(h.sum())
-		}
-		whole := sum(func(h *columnHash) { h.add(arr, 0, arr.Len()) })
-		for cut := range arr.Len() + 1 {
-			if got := sum(func(h *columnHash) { h.add(arr, 0, cut); h.add(arr, cut, arr.Len()) }); got != whole {
-				t.Errorf("%s: cut at %d gives another digest", c.typ, cut)
-			}
-			if got := sum(func(h *columnHash) {
-				a, b := array.NewSlice(arr, 0, int64(cut)), array.NewSlice(arr, int64(cut), int64(arr.Len()))
-				h.add(a, 0, a.Len())
-				h.add(b, 0, b.Len())
-			}); got != whole {
-				t.Errorf("%s: slices at %d give another digest", c.typ, cut)
-			}
-		}
-		if part := sum(func(h *columnHash) { h.add(arr, 0, 3) }); part == whole {
-			t.Errorf("%s: a part has the digest of the whole", c.typ)
-		}
-		if ones := sum(func(h *columnHash) { h.add(arr, 0, 1); h.add(arr, 3, 4); h.add(arr, 2, 3); h.add(arr, 1, 2) }); ones == whole {
-			t.Errorf("%s: another order has the same digest", c.typ)
-		}
-		if c.as == nil {
-			continue
-		}
-		other, _, err := array.FromJSON(memory.DefaultAllocator, c.as, strings.NewReader(c.json))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := sum(func(h *columnHash) { h.add(other, 0, other.Len()) }); got != whole {
-			t.Errorf("%s as %s gives another digest", c.typ, c.as)
-		}
-	}
-	nulls, h := array.NewNull(3), newColumnHash(arrow.Null)
-	h.add(nulls, 0, 3)
-	if h.count != 3 || len(h.sum()) != 32 {
-		t.Error("a null array was not hashed")
-	}
-}
-
 // BenchmarkDigest measures what a request id costs beside the append itself.
 func BenchmarkDigest(b *testing.B) {
 	for _, rows := range []int{1_000_000} {
@@ -447,7 +380,7 @@ func BenchmarkDigest(b *testing.B) {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				if _, err := DigestOf(context.Background(), OpAppend, tickDefinition(), memory.DefaultAllocator, &batches{tickSchema, input}); err != nil {
+				if _, err := rowdigest.Of(context.Background(), OpAppend, tickDefinition(), memory.DefaultAllocator, &batches{tickSchema, input}); err != nil {
 					b.Fatal(err)
 				}
 			}

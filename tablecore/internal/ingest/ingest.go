@@ -3,9 +3,13 @@
 // Run aligns the stream's columns with the table's, checks each row, and
 // buffers the rows column by column within a memory budget. At the end of the
 // stream it cuts them into files by ranges of the index, sorts each file by
-// (entity, index), refuses two rows in one interval, and writes the files with
-// their coverage and entity directory. Nothing of it is visible in the table
-// until somebody commits what Run returns; after an error nothing is left.
+// (entity, index), refuses two rows in one interval or keeps the later one, as
+// the table has it, and writes the files with their coverage and entity
+// directory. Nothing of it is visible in the table until somebody commits what
+// Run returns; after an error nothing is left.
+//
+// An Append wraps a Run with what the rest of the table has to do with it: the
+// overlap with committed rows or, in a table that overwrites, their replacement.
 //
 // Rows that find no memory go to disk as runs in the order of the index. At the
 // end the runs are cut by ranges of the index like rows in memory, and the rows
@@ -31,9 +35,9 @@ import (
 	"contrail/tablecore/internal/convert"
 	"contrail/tablecore/internal/coverage"
 	"contrail/tablecore/internal/datafile"
-	"contrail/tablecore/internal/deltalog"
-	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/internal/newfile"
+	"contrail/tablecore/internal/rowdigest"
 	"contrail/tablecore/internal/scratch"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
@@ -69,39 +73,23 @@ type Config struct {
 	Scratch scratch.Space
 	Write   datafile.WriteOptions
 	Now     func() time.Time
-	// NewFileName returns the path of a new data file, one that nobody uses.
-	NewFileName func() (string, error)
+	// NewID returns a name for a data file, one that nobody uses.
+	NewID func() (string, error)
 	// Software names the writer in the files' tags.
 	Software string
 	// Digest, when set, is given every aligned batch.
-	Digest *Digest
+	Digest *rowdigest.Digest
 
 	limits limits // sizes of files; zero means the defaults
 }
 
 // Result describes what Run wrote.
 type Result struct {
-	Rows  int64
-	Files []FileOut // by range of the index
+	Rows  int64          // that are stored, without those that a later one of the stream replaced
+	Files []newfile.File // by range of the index
 	// Coverage is what the rows cover together; nil for a table without a
 	// granularity and for a stream without rows.
 	Coverage *coverage.Set
-}
-
-// FileOut describes one data file.
-type FileOut struct {
-	Path      string
-	Rows      int64
-	RowGroups int
-	Bytes     int64
-	// Add is the action that adds the file, complete but for the tag with the
-	// version.
-	Add *deltalog.Add
-	// MinIndex and MaxIndex are the ordinals of the first and last index value.
-	MinIndex, MaxIndex uint64
-	Index              derived.FileIndex
-
-	sidecar string // key of the derived data beside the file, "" for none
 }
 
 // Run reads rows to their end and writes them as data files of the table. A
@@ -147,8 +135,19 @@ func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
 	if in.s.rows == 0 {
 		return &Result{}, nil
 	}
-	w := &fileWriter{cfg: cfg, s: in.s, schema: tabledef.StorageSchema(cfg.Def.Stored), modified: began.UnixMilli()}
+	out, err := cfg.newFiles(began)
+	if err != nil {
+		return nil, err
+	}
+	w := &fileWriter{cfg: cfg, s: in.s, out: out}
 	return w.run(ctx)
+}
+
+// newFiles returns the writer of the files of an append.
+func (c Config) newFiles(began time.Time) (*newfile.Writer, error) {
+	write := c.Write
+	write.Mem = c.Mem
+	return newfile.NewWriter(newfile.Config{Store: c.Store, Def: c.Def, Write: write, NewID: c.NewID, Software: c.Software, Modified: began})
 }
 
 // minUnfolding is what the views and dictionaries of a batch may unfold to
@@ -172,7 +171,7 @@ func (in *intake) receive(ctx context.Context, rows RowReader) error {
 		if err != nil {
 			return err
 		}
-		hashed := in.cfg.Digest.begin(aligned)
+		hashed := in.cfg.Digest.Begin(aligned)
 		err = in.add(ctx, aligned)
 		hashed()
 		aligned.Release()

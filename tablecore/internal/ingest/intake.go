@@ -133,7 +133,11 @@ func (in *intake) merge(ctx context.Context) (*Result, error) {
 		}
 	}
 	in.s.free()
-	m := newMerger(in.cfg, in.runs, in.began.UnixMilli())
+	out, err := in.cfg.newFiles(in.began)
+	if err != nil {
+		return nil, err
+	}
+	m := newMerger(in.cfg, in.runs, out)
 	m.newStore = in.newStore
 	m.capacity = max(mergeFloor, in.heap.settle(m.wanted()))
 	if few := in.cfg.limits.mergeBytes; few > 0 {

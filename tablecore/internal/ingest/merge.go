@@ -11,7 +11,7 @@ import (
 	"contrail/tablecore/internal/convert"
 	"contrail/tablecore/internal/coverage"
 	"contrail/tablecore/internal/entitykey"
-	"contrail/tablecore/tabledef"
+	"contrail/tablecore/internal/newfile"
 )
 
 // mergeFloor is the memory that a merge may use even where the budget, or what
@@ -28,12 +28,10 @@ type merger struct {
 	planner  planner // for the sizes of files; it has no store
 	capacity int64   // memory for the stores of the files being made
 	newStore func(*heap) (*store, error)
-	schema   *arrow.Schema // storage types
-	modified int64         // ms since the epoch
-	unique   bool          // rows of one interval are compared with each other
+	out      *newfile.Writer
+	unique   bool // rows of one interval are compared with each other
 
 	mu    sync.Mutex
-	begun []string   // keys that may exist
 	worst *duplicate // the smallest as yet
 }
 
@@ -47,7 +45,7 @@ func (m *merger) run(ctx context.Context) (*Result, error) {
 		}
 	}
 	if err != nil {
-		remove(ctx, m.cfg.Store, m.begun)
+		m.out.Discard(ctx)
 		return nil, err
 	}
 	return result, nil
@@ -66,7 +64,7 @@ func (m *merger) files(ctx context.Context) (*Result, error) {
 			atOnce = 1
 		}
 	}
-	files := make([][]FileOut, len(parts))
+	files := make([][]newfile.File, len(parts))
 	err = eachOf(ctx, atOnce, len(parts), func(ctx context.Context, i int) error {
 		var err error
 		files[i], err = m.part(ctx, parts[i])
@@ -75,7 +73,8 @@ func (m *merger) files(ctx context.Context) (*Result, error) {
 	if err != nil || m.worst != nil {
 		return nil, err
 	}
-	result := &Result{Rows: m.runs.rows, Files: slices.Concat(files...)}
+	result := &Result{Files: slices.Concat(files...)}
+	result.count()
 	if !m.cfg.Domain.HasIntervals() {
 		return result, nil
 	}
@@ -91,7 +90,7 @@ func (m *merger) files(ctx context.Context) (*Result, error) {
 func (m *merger) need(rows int64) int64 { return rows * (m.planner.rowBytes + 16) }
 
 // part makes the files of a part.
-func (m *merger) part(ctx context.Context, p indexRange) ([]FileOut, error) {
+func (m *merger) part(ctx context.Context, p indexRange) ([]newfile.File, error) {
 	if m.need(p.rows) <= m.capacity || len(m.cfg.Def.EntityColumns) == 0 {
 		return m.build(ctx, p, nil)
 	}
@@ -99,7 +98,7 @@ func (m *merger) part(ctx context.Context, p indexRange) ([]FileOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []FileOut
+	var all []newfile.File
 	for i := range len(cuts) + 1 {
 		only := &keyRange{}
 		if i > 0 {
@@ -119,7 +118,7 @@ func (m *merger) part(ctx context.Context, p indexRange) ([]FileOut, error) {
 
 // build brings the rows of a part together, all or those of some entities, sorts
 // and writes them.
-func (m *merger) build(ctx context.Context, p indexRange, only *keyRange) ([]FileOut, error) {
+func (m *merger) build(ctx context.Context, p indexRange, only *keyRange) ([]newfile.File, error) {
 	// What it takes was accounted for when the parts were cut.
 	s, err := m.newStore(&heap{mem: m.cfg.Rows, limit: 1 << 62})
 	if err != nil {
@@ -134,10 +133,9 @@ func (m *merger) build(ctx context.Context, p indexRange, only *keyRange) ([]Fil
 	if err != nil || s.rows == 0 {
 		return nil, err
 	}
-	w := &fileWriter{cfg: m.cfg, s: s, schema: m.schema, modified: m.modified}
+	w := &fileWriter{cfg: m.cfg, s: s, out: m.out}
 	w.pool.mem = m.cfg.Mem
 	defer w.pool.close()
-	defer m.note(w)
 	prep := newPreparer(s, m.cfg, &w.pool)
 	defer prep.free()
 	prep.taken = make([][]uint32, 1)
@@ -153,13 +151,6 @@ func (m *merger) build(ctx context.Context, p indexRange, only *keyRange) ([]Fil
 	}
 	s.codes.free(s.heap)
 	return w.writeAll(ctx, files, 1)
-}
-
-// note takes over the keys that a writer has begun.
-func (m *merger) note(w *fileWriter) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.begun = append(m.begun, w.begun...)
 }
 
 func (m *merger) refused() bool {
@@ -212,8 +203,8 @@ func (s *store) batchOf(rec arrow.RecordBatch, from, to int64) *convert.Batch {
 }
 
 // newMerger returns the merger of an append's runs.
-func newMerger(cfg Config, runs *runs, modified int64) *merger {
-	return &merger{cfg: cfg, runs: runs, schema: tabledef.StorageSchema(cfg.Def.Stored), modified: modified, unique: newRunChecker(cfg).unique,
+func newMerger(cfg Config, runs *runs, out *newfile.Writer) *merger {
+	return &merger{cfg: cfg, runs: runs, out: out, unique: newRunChecker(cfg).unique,
 		planner: planner{domain: cfg.Domain, rowBytes: runs.bytes / max(1, runs.rows), limits: cfg.limits}}
 }
 

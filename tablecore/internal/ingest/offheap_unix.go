@@ -10,6 +10,7 @@ func mapPages(size int) []byte {
 	if err != nil {
 		return nil
 	}
+	askHugePages(b)
 	return b
 }
 

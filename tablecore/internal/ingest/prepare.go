@@ -27,11 +27,13 @@ type preparer struct {
 	domain interval.Domain
 	limits limits
 	unique bool       // a second row in an interval is refused
+	latest bool       // of an entity's rows in an interval the last to come stays
 	taken  [][]uint32 // memory of the heap, one a part
 }
 
 func newPreparer(s *store, cfg Config, pool *recycler) *preparer {
-	p := &preparer{sorter: sorter{s: s, pool: pool}, domain: cfg.Domain, limits: cfg.limits, unique: cfg.Def.Uniqueness != tabledef.UniqueNone}
+	p := &preparer{sorter: sorter{s: s, pool: pool}, domain: cfg.Domain, limits: cfg.limits,
+		unique: cfg.Def.Uniqueness == tabledef.UniqueReject, latest: cfg.Def.Uniqueness == tabledef.UniqueOverwrite}
 	if len(s.keys) > 0 {
 		p.order = s.entities.Order()
 	}
@@ -84,6 +86,9 @@ func (o *preparer) prepare(p part, taken *[]uint32) ([]outFile, *duplicate, erro
 	values := view[uint64](space)
 	sorted := o.arrange(p, values)
 	*taken = sorted.rows
+	if o.latest {
+		sorted = keepLatest(o.domain, sorted, values)
+	}
 	var found *duplicate
 	files := o.cutByEntity(sorted)
 	for i := range files {

@@ -114,7 +114,7 @@ func TestWhatAFileSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := result.Files[0]
-	if f.Path != "data/01/file-0001.parquet" || f.Rows != 4 || f.RowGroups != 1 || f.Add.Path != f.Path || f.Add.Size != f.Bytes || !f.Add.DataChange ||
+	if f.Path != "data/01/01-file-0001.parquet" || f.Rows != 4 || f.RowGroups != 1 || f.Add.Path != f.Path || f.Add.Size != f.Bytes || !f.Add.DataChange ||
 		f.Add.ModificationTime != 1_800_000_000_123 {
 		t.Errorf("got %+v, %+v", f, f.Add)
 	}
@@ -339,7 +339,7 @@ func TestStreamErrors(t *testing.T) {
 	if _, err := Run(ctx, cfg, rows); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	cfg.NewFileName = func() (string, error) { return "", cut }
+	cfg.NewID = func() (string, error) { return "", cut }
 	if _, err := Run(context.Background(), cfg, rows); !errors.Is(err, cut) {
 		t.Errorf("got %v", err)
 	}

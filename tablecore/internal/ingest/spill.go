@@ -33,7 +33,7 @@ type runs struct {
 	pool  recycler // of what is written and read
 	size  int64    // bytes in file
 	list  []*indexRun
-	rows  int64
+	rows  int64 // of the stream; the runs may hold fewer
 	bytes int64 // what the rows took in memory
 }
 
@@ -75,19 +75,20 @@ func (r *runs) spill(ctx context.Context, s *store, check *runChecker) error {
 	ordinals, rows := s.byIndex()
 	defer give(s.heap, ordinals)
 	defer give(s.heap, rows)
-	if err := check.run(s, r.rows, ordinals, rows); err != nil {
+	kept, err := check.run(s, r.rows, ordinals, rows)
+	if err != nil {
 		return err
 	}
-	run := &indexRun{first: r.rows, rows: s.rows}
+	run := &indexRun{first: r.rows, rows: int64(kept)}
 	r.list = append(r.list, run)
-	if err := r.writeBatches(ctx, s, run, rows); err != nil {
+	if err := r.writeBatches(ctx, s, run, rows[:kept]); err != nil {
 		return storeError(err)
 	}
 	run.ordinals = r.size
-	err := r.write(raw(ordinals))
+	err = r.write(raw(ordinals[:kept:kept]))
 	run.numbers = r.size
 	if err == nil {
-		err = r.write(raw(rows))
+		err = r.write(raw(rows[:kept:kept]))
 	}
 	r.rows += s.rows
 	r.bytes += used
@@ -140,7 +141,7 @@ func (r *runs) writeBatches(ctx context.Context, s *store, run *indexRun, rows [
 		run.starts = append(run.starts, int64(from))
 		from += n
 	}
-	run.starts = append(run.starts, s.rows)
+	run.starts = append(run.starts, run.rows)
 	if err := writer.Close(); err != nil {
 		return err
 	}

@@ -189,7 +189,7 @@ func TestSpilledStreamErrors(t *testing.T) {
 		}
 	}
 	cfg, _ = faultConfig(t)
-	cfg.NewFileName = func() (string, error) { return "", cut }
+	cfg.NewID = func() (string, error) { return "", cut }
 	if _, err := Run(context.Background(), cfg, observations(faultRows(), 100)); !errors.Is(err, cut) {
 		t.Errorf("got %v", err)
 	}

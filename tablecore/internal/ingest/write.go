@@ -2,44 +2,28 @@ package ingest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-	"strconv"
-	"sync"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"golang.org/x/sync/errgroup"
 
 	"contrail/tablecore/internal/datafile"
-	"contrail/tablecore/internal/deltalog"
-	"contrail/tablecore/internal/derived"
+	"contrail/tablecore/internal/newfile"
 	"contrail/tablecore/objstore"
-	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
 
-const (
-	// writers is how many files of one append are sorted or written at once.
-	writers = 2
-	// removeTimeout bounds the removal of what a failed append wrote.
-	removeTimeout = 30 * time.Second
-)
+// writers is how many files of one append are sorted or written at once.
+const writers = 2
 
 // fileWriter writes the rows of one store.
 type fileWriter struct {
-	cfg      Config
-	s        *store
-	schema   *arrow.Schema // storage types
-	modified int64         // ms since the epoch
+	cfg Config
+	s   *store
+	out *newfile.Writer
 
 	pool      recycler
 	constants []arrow.Array
-
-	mu    sync.Mutex
-	begun []string // keys that may exist
 }
 
 // run cuts, sorts, checks and writes the store's rows.
@@ -54,31 +38,44 @@ func (w *fileWriter) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	w.s.codes.free(w.s.heap)
-	result := &Result{Rows: w.s.rows}
+	result := &Result{}
 	if result.Coverage, err = prep.covered(files); err != nil {
 		return nil, err
 	}
 	if result.Files, err = w.writeAll(ctx, files, writers); err != nil {
-		remove(ctx, w.cfg.Store, w.begun)
+		w.out.Discard(ctx)
 		return nil, err
 	}
+	result.count()
 	return result, nil
+}
+
+// count adds up the rows of the files.
+func (r *Result) count() {
+	for i := range r.Files {
+		r.Rows += r.Files[i].Rows
+	}
 }
 
 // writeAll writes files, some at once. After an error it leaves what it has
 // begun.
-func (w *fileWriter) writeAll(ctx context.Context, files []outFile, atOnce int) ([]FileOut, error) {
-	written := make([]FileOut, len(files))
-	for i := range files {
+func (w *fileWriter) writeAll(ctx context.Context, files []outFile, atOnce int) ([]newfile.File, error) {
+	written := make([]newfile.File, len(files))
+	paths := make([]string, len(files))
+	for i := range paths {
 		var err error
-		if written[i].Path, err = w.cfg.NewFileName(); err != nil {
-			return nil, fmt.Errorf("naming a data file: %w", err)
+		if paths[i], err = w.out.NewPath(); err != nil {
+			return nil, err
 		}
 	}
 	w.constants = w.s.constants(w.cfg.Mem)
 	defer release(w.constants)
-	err := eachOf(ctx, atOnce, len(files), func(ctx context.Context, i int) error {
-		return w.write(ctx, &files[i], &written[i])
+	err := eachOf(ctx, atOnce, len(files), func(ctx context.Context, i int) (err error) {
+		f := &files[i]
+		written[i], err = w.out.Write(ctx, paths[i], func(to *datafile.Writer) (newfile.Contents, error) {
+			return newfile.Contents{Min: f.min, Max: f.max, Index: f.index}, w.writeRows(ctx, f, to)
+		})
+		return err
 	})
 	return written, err
 }
@@ -111,124 +108,24 @@ func eachOf(ctx context.Context, atOnce, n int, do func(ctx context.Context, i i
 // when ctx is done; what it cannot remove is left for vacuum.
 func (r *Result) Discard(ctx context.Context, store objstore.Store) {
 	var keys []string
-	for _, f := range r.Files {
-		keys = append(keys, f.Path)
-		if f.sidecar != "" {
-			keys = append(keys, f.sidecar)
-		}
+	for i := range r.Files {
+		keys = append(keys, r.Files[i].Keys()...)
 	}
-	remove(ctx, store, keys)
+	newfile.Remove(ctx, store, keys)
 }
 
-func remove(ctx context.Context, store objstore.Store, keys []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
-	defer cancel()
-	for _, key := range keys {
-		// A file that stays is no part of the table and harms nobody.
-		_ = store.Delete(ctx, key)
-	}
-}
-
-// begin notes a key that is about to be written.
-func (w *fileWriter) begin(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.begun = append(w.begun, key)
-}
-
-// write writes one file and describes it.
-func (w *fileWriter) write(ctx context.Context, f *outFile, out *FileOut) error {
-	w.begin(out.Path)
-	object, err := w.cfg.Store.Create(ctx, out.Path)
-	if err != nil {
-		return storeError(err)
-	}
-	defer object.Abort()
-	sink := &sink{Writer: object}
-	written, sidecar, err := w.encode(ctx, f, sink)
-	if sink.err != nil {
-		return storeError(sink.err)
-	}
-	if err != nil {
-		return err
-	}
-	if sidecar != nil {
-		out.sidecar = derived.SidecarPath(out.Path)
-		w.begin(out.sidecar)
-		if err := w.cfg.Store.Put(ctx, out.sidecar, sidecar(written.Bytes)); err != nil {
-			return storeError(err)
-		}
-	}
-	size, err := object.Commit(ctx)
-	if err != nil {
-		return storeError(err)
-	}
-	if size != written.Bytes || written.Rows != int64(len(f.rows)) {
-		return fmt.Errorf("data file %s has %d bytes and %d rows, %d and %d were written", out.Path, size, written.Rows, written.Bytes, len(f.rows))
-	}
-	out.Rows, out.RowGroups, out.Bytes = written.Rows, written.RowGroups, written.Bytes
-	out.MinIndex, out.MaxIndex, out.Index = f.min, f.max, f.index
-	out.Add = w.add(f, out, written)
-	return nil
-}
-
-// sink remembers the store's own error, which comes back from an encoder in
-// other words.
-type sink struct {
-	objstore.Writer
-	err error
-}
-
-func (s *sink) Write(p []byte) (int, error) {
-	n, err := s.Writer.Write(p)
-	if err != nil {
-		s.err = err
-	}
-	return n, err
-}
-
-// encode writes a file's rows and metadata to a sink.
-func (w *fileWriter) encode(ctx context.Context, f *outFile, to *sink) (datafile.Written, func(int64) []byte, error) {
-	opts := w.cfg.Write
-	opts.Mem = w.cfg.Mem
-	file, err := datafile.NewWriter(to, w.schema, opts)
-	if err != nil {
-		return datafile.Written{}, nil, err
-	}
-	closed := false
-	defer func() {
-		if !closed {
-			_, _ = file.Close() // frees what the writer holds; its error is not news
-		}
-	}()
+// writeRows writes a file's rows.
+func (w *fileWriter) writeRows(ctx context.Context, f *outFile, to *datafile.Writer) error {
 	start, first := 0, 0
 	for _, end := range cutRowGroups(f.runs, w.groupRows()) {
 		var runs []run
 		runs, first = runsBetween(f.runs, first, start, end)
-		if err := w.writeGroup(ctx, file, f.rows[start:end], runs, start); err != nil {
-			return datafile.Written{}, nil, err
+		if err := w.writeGroup(ctx, to, f.rows[start:end], runs, start); err != nil {
+			return err
 		}
 		start = end
 	}
-	packed, err := derived.Pack(w.cfg.Def, f.index)
-	if err != nil {
-		return datafile.Written{}, nil, err
-	}
-	for _, key := range sortedKeys(packed.KV) {
-		file.SetMeta(key, packed.KV[key])
-	}
-	closed = true
-	written, err := file.Close()
-	return written, packed.Sidecar, err
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return nil
 }
 
 // groupRows is the most rows of a row group.
@@ -241,7 +138,7 @@ func (w *fileWriter) groupRows() int {
 
 // writeGroup writes one row group; the writer may cut it further by bytes.
 func (w *fileWriter) writeGroup(ctx context.Context, file *datafile.Writer, rows []uint32, runs []run, start int) error {
-	group := newGroup(w.s, &w.pool, w.schema, w.constants, rows, runs, start)
+	group := newGroup(w.s, &w.pool, w.out.Schema(), w.constants, rows, runs, start)
 	defer group.release()
 	for from := 0; from < len(rows); {
 		if err := ctx.Err(); err != nil {
@@ -260,44 +157,6 @@ func (w *fileWriter) writeGroup(ctx context.Context, file *datafile.Writer, rows
 		from = to
 	}
 	return file.EndRowGroup()
-}
-
-// add makes the action that adds a file.
-func (w *fileWriter) add(f *outFile, out *FileOut, written datafile.Written) *deltalog.Add {
-	nan := []string{} // "[]" says that there is none
-	for _, c := range written.Columns {
-		if c.HasNaN {
-			nan = append(nan, c.Name)
-		}
-	}
-	tags := map[string]string{
-		tabledef.TagIndexMin: w.indexText(f.min),
-		tabledef.TagIndexMax: w.indexText(f.max),
-		tabledef.TagSorted:   "true",
-		tabledef.TagLayout:   tabledef.LayoutMixed,
-		tabledef.TagNaN:      jsonText(nan),
-		tabledef.TagWriter:   w.cfg.Software,
-	}
-	if len(f.runs) == 1 {
-		tags[tabledef.TagLayout] = tabledef.LayoutSingle
-		tags[tabledef.TagEntity] = jsonText(w.s.entities.Layout().Values(w.s.entities.Key(f.runs[0].entity)))
-	}
-	return &deltalog.Add{Path: deltalog.EncodePath(out.Path), Size: out.Bytes, ModificationTime: w.modified, DataChange: true,
-		Stats: stats(written.Rows, written.Columns, w.schema), Tags: tags}
-}
-
-// jsonText writes a value whose JSON form cannot fail.
-func jsonText(v any) string {
-	b, _ := json.Marshal(v)
-	return string(b)
-}
-
-// indexText writes an index value as a decimal number in the column's unit.
-func (w *fileWriter) indexText(ordinal uint64) string {
-	if w.cfg.Domain.Signed() {
-		return strconv.FormatInt(int64(ordinal^1<<63), 10)
-	}
-	return strconv.FormatUint(ordinal, 10)
 }
 
 // storeError gives a store's error its type; errors that have one, and those of

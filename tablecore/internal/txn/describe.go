@@ -63,6 +63,7 @@ func Describe(def *tabledef.Definition) (*deltalog.Metadata, *deltalog.Protocol,
 	if err != nil {
 		return nil, nil, err
 	}
+	configuration[tabledef.KeyFileRetention] = deltalog.FormatInterval(def.SnapshotRetention())
 	stored := def.Stored
 	if stored == nil {
 		stored = arrow.NewSchema(nil, nil)
@@ -71,12 +72,18 @@ func Describe(def *tabledef.Definition) (*deltalog.Metadata, *deltalog.Protocol,
 	if err != nil {
 		return nil, nil, err
 	}
-	protocol := deltalog.ContrailProtocol(slices.ContainsFunc(tabledef.StorageSchema(stored).Fields(), hasNaiveTime))
+	protocol := deltalog.ContrailProtocol(HasNaiveTime(stored))
 	return &deltalog.Metadata{ID: def.ID, SchemaString: schema, Configuration: configuration}, protocol, nil
 }
 
+// HasNaiveTime says whether a declared schema stores timestamps without zone,
+// which Delta reads only with a feature of its own.
+func HasNaiveTime(declared *arrow.Schema) bool {
+	return slices.ContainsFunc(tabledef.StorageSchema(declared).Fields(), hasNaiveTime)
+}
+
 // hasNaiveTime says whether a stored field is, or contains, a timestamp
-// without zone, which Delta reads only with a feature of its own.
+// without zone.
 func hasNaiveTime(f arrow.Field) bool {
 	switch t := f.Type.(type) {
 	case *arrow.TimestampType:

@@ -10,8 +10,13 @@ type Row int
 const (
 	// RowAppend is an append without expected_version.
 	RowAppend Row = iota
-	// RowPinned is anything with an expected_version.
+	// RowPinned is update_rows, and anything with an expected_version.
 	RowPinned
+	// RowAlter is add_columns or set_properties.
+	RowAlter
+	// RowOverwrite is an append without expected_version to a table that
+	// overwrites.
+	RowOverwrite
 
 	numRows = iota
 )
@@ -25,6 +30,14 @@ const (
 	// Revalidate repeats every check on the new snapshot; what was written is
 	// used again.
 	Revalidate Verdict = iota
+	// Rebase repeats the verb's checks on the new snapshot and makes its commit
+	// anew for it. To the queue that is the same as Revalidate: what an edit
+	// keeps from one snapshot to the next is its own affair.
+	Rebase
+	// Replan is Revalidate, and where the edit then finds that its plan does not
+	// hold any more (ErrReplan), the part of it that rests on others' files is
+	// made anew.
+	Replan
 	// Refuse is VERSION_CONFLICT.
 	Refuse
 )
@@ -36,8 +49,10 @@ var columns = [...]snapshot.Effects{snapshot.Added, snapshot.Rewrote, snapshot.R
 var matrix = [numRows][len(columns)]Verdict{
 	//         append, expire | update, overwrite,    | add_columns,   | rollback, upgrade,
 	//                        | optimize, retention   | set_properties | protocol
-	RowAppend: {Revalidate, Revalidate, Revalidate, Revalidate},
-	RowPinned: {Refuse, Refuse, Refuse, Refuse},
+	RowAppend:    {Revalidate, Revalidate, Revalidate, Revalidate},
+	RowPinned:    {Refuse, Refuse, Refuse, Refuse},
+	RowAlter:     {Rebase, Rebase, Refuse, Refuse},
+	RowOverwrite: {Replan, Replan, Revalidate, Refuse},
 }
 
 // Meets returns what a committer does about the effects of commits it has not

@@ -92,6 +92,14 @@ func TestMatrix(t *testing.T) {
 			snapshot.Added: Revalidate, snapshot.Rewrote: Revalidate, snapshot.Redefined: Revalidate, snapshot.Reset: Revalidate}},
 		{"append with expected_version", RowAppend, true, map[snapshot.Effects]Verdict{
 			snapshot.Added: Refuse, snapshot.Rewrote: Refuse, snapshot.Redefined: Refuse, snapshot.Reset: Refuse}},
+		{"add_columns and set_properties", RowAlter, false, map[snapshot.Effects]Verdict{
+			snapshot.Added: Rebase, snapshot.Rewrote: Rebase, snapshot.Redefined: Refuse, snapshot.Reset: Refuse}},
+		{"add_columns and set_properties with expected_version", RowAlter, true, map[snapshot.Effects]Verdict{
+			snapshot.Added: Refuse, snapshot.Rewrote: Refuse, snapshot.Redefined: Refuse, snapshot.Reset: Refuse}},
+		{"overwrite without expected_version", RowOverwrite, false, map[snapshot.Effects]Verdict{
+			snapshot.Added: Replan, snapshot.Rewrote: Replan, snapshot.Redefined: Revalidate, snapshot.Reset: Refuse}},
+		{"overwrite with expected_version", RowOverwrite, true, map[snapshot.Effects]Verdict{
+			snapshot.Added: Refuse, snapshot.Rewrote: Refuse, snapshot.Redefined: Refuse, snapshot.Reset: Refuse}},
 	}
 	for _, row := range rows {
 		for _, other := range allOfTheirs() {

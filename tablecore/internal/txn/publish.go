@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"contrail/tablecore/internal/deltalog"
@@ -139,6 +140,11 @@ func (t *Table) prepareOne(ctx context.Context, base *snapshot.Snapshot, w *wait
 // request id known by now, what does the conflict matrix say to the commits in
 // between, and does the edit stand its own checks.
 func (w *waiter) check(ctx context.Context, base *snapshot.Snapshot, now int64) error {
+	// Another writer may have moved the table to a format that it takes newer
+	// software to write: that is told before anything else.
+	if err := base.Def.Format.CheckWritable(); err != nil {
+		return err
+	}
 	if w.Request != nil {
 		if known := base.Request(w.Request.ID, now); known != nil {
 			return &KnownRequest{Request: known}
@@ -148,14 +154,18 @@ func (w *waiter) check(ctx context.Context, base *snapshot.Snapshot, now int64) 
 	if w.ExpectedVersion != nil {
 		row = RowPinned
 	}
-	if row.Meets(base.EffectsSince(w.seen.Version())) == Refuse {
-		expected := w.seen.Version()
-		if w.ExpectedVersion != nil {
-			expected = *w.ExpectedVersion
+	verdict := row.Meets(base.EffectsSince(w.seen.Version()))
+	if verdict != Refuse {
+		err := w.Revalidate(ctx, base)
+		if verdict == Replan || !errors.Is(err, ErrReplan) {
+			return err
 		}
-		return &tableerr.VersionConflict{Expected: expected, Found: base.Version()}
 	}
-	return w.Revalidate(ctx, base)
+	expected := w.seen.Version()
+	if w.ExpectedVersion != nil {
+		expected = *w.ExpectedVersion
+	}
+	return &tableerr.VersionConflict{Expected: expected, Found: base.Version()}
 }
 
 // stamp fills in the commit's times and writer.

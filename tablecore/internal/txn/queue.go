@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -35,10 +36,19 @@ type Edit struct {
 	// Revalidate repeats every check on a snapshot newer than Base and the
 	// ones it was called with before.
 	Revalidate func(ctx context.Context, s *snapshot.Snapshot) error
+	// Replan, for an edit that replaces files, plans it anew for a snapshot, with
+	// all of Revalidate's checks. Publish calls it, on the caller's goroutine,
+	// when Revalidate has answered ErrReplan; the queue goes on meanwhile.
+	Replan func(ctx context.Context, s *snapshot.Snapshot) error
 	// Commit returns the actions, without commitInfo's times, for the commit
 	// that follows s.
 	Commit func(s *snapshot.Snapshot) (*deltalog.Commit, error)
 }
+
+// ErrReplan is what Edit.Revalidate answers where the edit's plan does not hold
+// on a snapshot: a file that it replaces is gone, or there are others that it
+// would have to replace.
+var ErrReplan = errors.New("the plan of the edit does not hold on this version")
 
 // KnownRequest is the error of an edit whose request id another commit has
 // taken meanwhile. Nothing was committed.
@@ -53,7 +63,7 @@ func (e *KnownRequest) Error() string {
 // waiter is an edit in the queue.
 type waiter struct {
 	*Edit
-	checked *snapshot.Snapshot // the snapshot of the last check, perhaps one that has yet to land
+	checked *snapshot.Snapshot // the snapshot of the last check, perhaps one that has yet to land; nil before the first
 	seen    *snapshot.Snapshot // the newest one in the log that it was checked against
 	rounds  int
 	// unclear is the version of a put that had no clear answer and was not
@@ -68,6 +78,12 @@ type waiter struct {
 	data   []byte // the encoded commit of the current round
 	commit *deltalog.Commit
 	next   *snapshot.Snapshot
+}
+
+// again is the waiter of the edit after a new plan, which has to be checked
+// like one that is new to the queue.
+func (w *waiter) again() *waiter {
+	return &waiter{Edit: w.Edit, seen: w.seen, rounds: w.rounds, puts: w.puts, done: make(chan struct{})}
 }
 
 func (w *waiter) answer(s *snapshot.Snapshot, err error) {
@@ -99,6 +115,30 @@ type queue struct {
 // ends the waiting for a turn; a commit that was begun is finished.
 func (t *Table) Publish(ctx context.Context, e *Edit) (*snapshot.Snapshot, error) {
 	w := &waiter{Edit: e, checked: e.Base, seen: e.Base, done: make(chan struct{})}
+	s, err := t.await(ctx, w)
+	if !errors.Is(err, ErrReplan) {
+		return s, err
+	}
+	// Who plans anew does so alone: of several that replace the same files each
+	// would otherwise make the plans of all others worthless.
+	select {
+	case t.replanning <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-t.replanning }()
+	for errors.Is(err, ErrReplan) {
+		if err := e.Replan(ctx, t.Current()); err != nil {
+			return nil, err
+		}
+		w = w.again()
+		s, err = t.await(ctx, w)
+	}
+	return s, err
+}
+
+// await puts a waiter into the queue and returns its answer.
+func (t *Table) await(ctx context.Context, w *waiter) (*snapshot.Snapshot, error) {
 	t.queue.mu.Lock()
 	t.queue.waiting = append(t.queue.waiting, w)
 	lead := !t.queue.led

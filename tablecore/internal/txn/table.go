@@ -30,6 +30,9 @@ type Config struct {
 	Log      *deltalog.Log
 	Clock    func() time.Time
 	Software string // engineInfo of commits
+	// Load returns the newest state of the log; default Log.LoadLatest. It may
+	// take a shorter way.
+	Load func(ctx context.Context) (*deltalog.State, error)
 	// Committed is told of each version this process published; it must
 	// return quickly. May be nil.
 	Committed func(s *snapshot.Snapshot, operation string)
@@ -46,13 +49,14 @@ type Table struct {
 
 	refreshing sync.Mutex // one look into the log at a time
 
-	queue queue
+	queue      queue
+	replanning chan struct{} // holds the turn of whoever plans an edit anew
 }
 
 // Open reads the newest version of a table. Errors are those of the log and of
 // snapshot.New.
 func Open(ctx context.Context, cfg Config) (*Table, error) {
-	t := &Table{cfg: cfg, checkpoint: deltalog.CheckpointRef{Version: -1}}
+	t := &Table{cfg: cfg, checkpoint: deltalog.CheckpointRef{Version: -1}, replanning: make(chan struct{}, 1)}
 	s, err := t.load(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +67,11 @@ func Open(ctx context.Context, cfg Config) (*Table, error) {
 
 // load opens the table anew.
 func (t *Table) load(ctx context.Context) (*snapshot.Snapshot, error) {
-	state, err := t.cfg.Log.LoadLatest(ctx)
+	load := t.cfg.Load
+	if load == nil {
+		load = t.cfg.Log.LoadLatest
+	}
+	state, err := load(ctx)
 	if err != nil {
 		return nil, StoreError(err)
 	}

@@ -1,4 +1,6 @@
-package ingest
+// Package rowdigest tells whether two puts have the same rows: a digest of the
+// rows of a put that has a request id, and of those of its repetition.
+package rowdigest
 
 import (
 	"crypto/sha256"
@@ -15,15 +17,15 @@ import (
 	"contrail/tablecore/tabledef"
 )
 
-// digestMagic begins what a digest hashes. It changes with the encoding.
-const digestMagic = "contrail request digest 1\n"
+// magic begins what a digest hashes. It changes with the encoding.
+const magic = "contrail request digest 1\n"
 
 // Digest hashes the rows of a put that has a request id (table-format.md,
 // "Request ids"). Equal rows in equal order give equal digests, whatever the
 // batches they came in, the order of their columns, and the types they came in
 // as, if these widen to the same declared ones.
 //
-// It is SHA-256 over digestMagic, the op, the number of rows and of columns,
+// It is SHA-256 over magic, the op, the number of rows and of columns,
 // and for each of the stream's own columns in the byte order of the names its
 // name and its hash. Texts have their length in front; numbers are uvarints. A
 // column's hash is SHA-256 over
@@ -49,26 +51,26 @@ const digestMagic = "contrail request digest 1\n"
 // A Digest belongs to one goroutine.
 type Digest struct {
 	op      string
-	columns []digestColumn
+	columns []hashedColumn
 	rows    uint64
 }
 
-type digestColumn struct {
+type hashedColumn struct {
 	name string
 	at   int // of the stored column
 	hash *columnHash
 }
 
-// NewDigest returns the digest of no rows yet of a stream that was aligned with
+// New returns the digest of no rows yet of a stream that was aligned with
 // a table.
-func NewDigest(op string, def *tabledef.Definition, aligner *convert.Aligner) *Digest {
+func New(op string, def *tabledef.Definition, aligner *convert.Aligner) *Digest {
 	d := &Digest{op: op}
 	for i, f := range def.Stored.Fields() {
 		if aligner.Has(i) {
-			d.columns = append(d.columns, digestColumn{f.Name, i, newColumnHash(convert.AlignedType(f.Type))})
+			d.columns = append(d.columns, hashedColumn{f.Name, i, newColumnHash(convert.AlignedType(f.Type))})
 		}
 	}
-	slices.SortFunc(d.columns, func(a, b digestColumn) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(d.columns, func(a, b hashedColumn) int { return strings.Compare(a.name, b.name) })
 	return d
 }
 
@@ -80,17 +82,17 @@ func (d *Digest) Add(b *convert.Batch) {
 	d.rows += uint64(b.Rows)
 }
 
-// digestAside is the number of rows from which a batch is hashed beside the
+// aside is the number of rows from which a batch is hashed beside the
 // copying of its rows.
-const digestAside = 1 << 12
+const aside = 1 << 12
 
-// begin hashes a batch, perhaps in the background, and returns what waits for
+// Begin hashes a batch, perhaps in the background, and returns what waits for
 // it. A nil Digest does nothing.
-func (d *Digest) begin(b *convert.Batch) (wait func()) {
+func (d *Digest) Begin(b *convert.Batch) (wait func()) {
 	switch {
 	case d == nil:
 		return func() {}
-	case b.Rows < digestAside:
+	case b.Rows < aside:
 		d.Add(b)
 		return func() {}
 	}
@@ -104,7 +106,7 @@ func (d *Digest) begin(b *convert.Batch) (wait func()) {
 
 // Sum returns what is kept of the digest of the rows so far, in hex.
 func (d *Digest) Sum() string {
-	head := append([]byte(digestMagic), lengthPrefixed(d.op)...)
+	head := append([]byte(magic), lengthPrefixed(d.op)...)
 	head = binary.AppendUvarint(head, d.rows)
 	head = binary.AppendUvarint(head, uint64(len(d.columns)))
 	h := sha256.New()
@@ -135,12 +137,12 @@ type columnHash struct {
 	children []*columnHash
 
 	count uint64
-	nulls digestStream
+	nulls hashStream
 	// open is a run of nulls that may go on in the next batch.
 	open struct{ first, n uint64 }
 
-	values  digestStream // of fixed, the bytes of bytes
-	lengths digestStream // of bytes and list
+	values  hashStream // of fixed, the bytes of bytes
+	lengths hashStream // of bytes and list
 }
 
 // newColumnHash returns the hash of a column of a declared type.
@@ -208,26 +210,26 @@ func (c *columnHash) endRun() {
 	}
 }
 
-// digestStream hashes a stream of bytes. Short pieces are gathered, since a
+// hashStream hashes a stream of bytes. Short pieces are gathered, since a
 // call of the hash costs as much as hashing a line.
-type digestStream struct {
+type hashStream struct {
 	hash hash.Hash // nil until there are bytes to hash
 	buf  []byte
 }
 
 const (
-	digestBuffer = 4 << 10
-	// digestDirect is the size from which bytes go into the hash uncopied.
-	digestDirect = 512
+	streamBuffer = 4 << 10
+	// direct is the size from which bytes go into the hash uncopied.
+	direct = 512
 )
 
-func (s *digestStream) number(n uint64) {
+func (s *hashStream) number(n uint64) {
 	s.room(binary.MaxVarintLen64)
 	s.buf = binary.AppendUvarint(s.buf, n)
 }
 
-func (s *digestStream) bytes(b []byte) {
-	if len(b) < digestDirect {
+func (s *hashStream) bytes(b []byte) {
+	if len(b) < direct {
 		s.room(len(b))
 		s.buf = append(s.buf, b...)
 		return
@@ -237,16 +239,16 @@ func (s *digestStream) bytes(b []byte) {
 }
 
 // room makes sure that n bytes can be appended to the buffer.
-func (s *digestStream) room(n int) {
+func (s *hashStream) room(n int) {
 	if s.buf == nil {
-		s.buf = make([]byte, 0, digestDirect)
+		s.buf = make([]byte, 0, direct)
 	}
-	if len(s.buf)+n > digestBuffer {
+	if len(s.buf)+n > streamBuffer {
 		s.flush()
 	}
 }
 
-func (s *digestStream) flush() {
+func (s *hashStream) flush() {
 	if s.hash == nil {
 		s.hash = sha256.New()
 	}
@@ -254,7 +256,7 @@ func (s *digestStream) flush() {
 	s.buf = s.buf[:0]
 }
 
-func (s *digestStream) appendSum(to []byte) []byte {
+func (s *hashStream) appendSum(to []byte) []byte {
 	s.flush()
 	return s.hash.Sum(to)
 }

@@ -1,9 +1,11 @@
-package ingest
+package rowdigest
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
+
+	"contrail/tablecore/internal/convert"
 )
 
 // add hashes rows [from, to) of an array that was aligned, so that its buffers
@@ -94,7 +96,7 @@ func (c *columnHash) addValid(arr arrow.Array, from, to int) {
 
 // addText hashes valid values that lie one behind the other.
 func addText[O int32 | int64](c *columnHash, arr arrow.Array, from, to int) {
-	offsets, values := textParts[O](arr)
+	offsets, values := convert.TextParts[O](arr)
 	for i := from; i < to; i++ {
 		c.lengths.number(uint64(offsets[i+1] - offsets[i]))
 	}

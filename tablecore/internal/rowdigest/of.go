@@ -1,4 +1,4 @@
-package ingest
+package rowdigest
 
 import (
 	"context"
@@ -25,10 +25,16 @@ func Fits(schema *arrow.Schema, def *tabledef.Definition) bool {
 	return err == nil
 }
 
-// DigestOf reads a stream to its end without keeping anything and returns its
+// Rows is a stream of batches, as an append reads them.
+type Rows interface {
+	Schema() *arrow.Schema
+	Next(ctx context.Context) (arrow.RecordBatch, error)
+}
+
+// Of reads a stream to its end without keeping anything and returns its
 // digest, as Digest.Sum does. ErrOtherRows as soon as a row does not fit the
 // table; errors of rows.Next come back as they are.
-func DigestOf(ctx context.Context, op string, def *tabledef.Definition, mem memory.Allocator, rows RowReader) (string, error) {
+func Of(ctx context.Context, op string, def *tabledef.Definition, mem memory.Allocator, rows Rows) (string, error) {
 	if def.Stored == nil {
 		return "", ErrOtherRows
 	}
@@ -36,7 +42,7 @@ func DigestOf(ctx context.Context, op string, def *tabledef.Definition, mem memo
 	if err != nil {
 		return "", errors.Join(ErrOtherRows, err)
 	}
-	digest := NewDigest(op, def, aligner)
+	digest := New(op, def, aligner)
 	for {
 		batch, err := rows.Next(ctx)
 		if errors.Is(err, io.EOF) {

@@ -1,4 +1,4 @@
-package ingest
+package newfile
 
 import (
 	"encoding/json"
@@ -47,7 +47,7 @@ func TestStats(t *testing.T) {
 	}
 	for i, c := range cases {
 		column := datafile.ColumnStats{Name: "v", Min: c.min, Max: c.max, HasNaN: c.nan, NullCount: 2}
-		got := stats(9, []datafile.ColumnStats{column}, arrow.NewSchema([]arrow.Field{{Name: "v", Type: c.t}}, nil))
+		got := stats(9, []datafile.ColumnStats{column}, arrow.NewSchema([]arrow.Field{{Name: "v", Type: c.t}}, nil), said{})
 		side := func(text string) string {
 			if text == "" {
 				return "{}"
@@ -76,7 +76,7 @@ func TestStatsCoverTheFirstColumns(t *testing.T) {
 		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
 	}
 	var got struct{ MinValues, MaxValues, NullCount map[string]int64 }
-	if err := json.Unmarshal([]byte(stats(1, columns, arrow.NewSchema(fields, nil))), &got); err != nil {
+	if err := json.Unmarshal([]byte(stats(1, columns, arrow.NewSchema(fields, nil), said{})), &got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.MinValues) != 32 || len(got.MaxValues) != 32 || len(got.NullCount) != 32 || got.MaxValues["c31"] != 31 {

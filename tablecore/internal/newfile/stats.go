@@ -1,4 +1,4 @@
-package ingest
+package newfile
 
 import (
 	"encoding/json"
@@ -10,20 +10,57 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 
 	"contrail/tablecore/internal/datafile"
+	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/tabledef"
 )
 
 // statColumns is how many of the first flat columns have statistics in the log,
 // Delta's own default.
 const statColumns = 32
 
+// said is what the log says of the values of a file.
+type said struct {
+	low, high, nulls map[string]json.RawMessage
+	nan              []string
+}
+
+// Describes says whether an action tells of its file what this package tells of
+// one that it writes, so that columns copied from there can be described.
+func Describes(add *deltalog.Add) bool {
+	_, ok := readSaid(add)
+	return ok
+}
+
+func readSaid(add *deltalog.Add) (said, bool) {
+	var raw struct {
+		Low   map[string]json.RawMessage `json:"minValues"`
+		High  map[string]json.RawMessage `json:"maxValues"`
+		Nulls map[string]json.RawMessage `json:"nullCount"`
+	}
+	var s said
+	if add.Tags[tabledef.TagWriter] == "" || json.Unmarshal([]byte(add.Tags[tabledef.TagNaN]), &s.nan) != nil ||
+		json.Unmarshal([]byte(add.Stats), &raw) != nil || raw.Nulls == nil {
+		return said{}, false
+	}
+	s.low, s.high, s.nulls = raw.Low, raw.High, raw.Nulls
+	return s, true
+}
+
 // stats returns a file's statistics as Delta writes them (PROTOCOL.md,
 // Per-file Statistics): bounds that some engine could misread are left out.
-// schema has the file's storage types.
-func stats(rows int64, columns []datafile.ColumnStats, schema *arrow.Schema) string {
+// schema has the file's storage types; original tells of the columns that were
+// copied.
+func stats(rows int64, columns []datafile.ColumnStats, schema *arrow.Schema, original said) string {
 	var low, high, nulls []member
+	flat := 0
 	for i, c := range columns {
 		t := schema.Field(i).Type
-		if arrow.IsNested(t.ID()) || len(nulls) == statColumns {
+		if arrow.IsNested(t.ID()) || flat == statColumns {
+			continue
+		}
+		flat++
+		if c.Copied {
+			low, high, nulls = kept(low, c.Name, original.low), kept(high, c.Name, original.high), kept(nulls, c.Name, original.nulls)
 			continue
 		}
 		if text, ok := bound(c.Min, t); ok {
@@ -38,6 +75,14 @@ func stats(rows int64, columns []datafile.ColumnStats, schema *arrow.Schema) str
 		{"numRecords", strconv.AppendInt(nil, rows, 10)},
 		{"minValues", object(low)}, {"maxValues", object(high)}, {"nullCount", object(nulls)},
 	}))
+}
+
+// kept adds what is known of a copied column.
+func kept(members []member, name string, known map[string]json.RawMessage) []member {
+	if value, ok := known[name]; ok {
+		members = append(members, member{name, value})
+	}
+	return members
 }
 
 // member is a name with a JSON value.

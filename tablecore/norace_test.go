@@ -1,0 +1,5 @@
+//go:build !race
+
+package tablecore_test
+
+const raceDetector = false
