@@ -21,8 +21,8 @@ run: build ## start the server on 127.0.0.1:8815 with its tables under ./warehou
 demo: build $(READY) ## a server on a free port, a year of weather, every step printed
 	$(PY) integration/demo.py
 
-build: ## compile bin/flightsrv
-	$(GO) build -o bin/flightsrv ./cmd/flightsrv
+build: ## compile bin/flightsrv and bin/flight-admin
+	$(GO) build -o bin/ ./cmd/flightsrv ./cmd/flight-admin
 
 check: lint test ## what CI runs: lint, then test
 
@@ -40,7 +40,7 @@ vet:
 	$(GO) vet ./...
 
 unit: ## the Go tests, the layer test among them; in CI with 200 seeds of the model test
-	$(if $(CI),SEEDS=$(or $(SEEDS),200)) $(GO) test -count=1 ./...
+	$(if $(CI),SEEDS=$(or $(SEEDS),200)) $(GO) test -count=1 -timeout 30m ./...
 
 race: ## the Go tests under the race detector, in another time zone
 	TZ=Asia/Kolkata $(GO) test -count=1 -timeout 30m $(RACE) ./...

@@ -10,9 +10,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"contrail/cmd/internal/config"
+	"contrail/cmd/internal/serving"
 	"contrail/flightsrv"
 	"contrail/tablecore"
-	"contrail/tablecore/objstore/localfs"
 )
 
 // daemon is one run of the server.
@@ -40,7 +40,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	warehouse, err := d.openWarehouse(ctx)
+	warehouse, err := serving.OpenWarehouse(ctx, d.config, d.log, true)
 	if err != nil {
 		return err
 	}
@@ -52,59 +52,9 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	return d.serve(ctx, warehouse)
 }
 
-func (d *daemon) openWarehouse(ctx context.Context) (*tablecore.Warehouse, error) {
-	store, err := localfs.Open(d.config.Warehouse, localfs.Options{Create: true})
-	if err != nil {
-		return nil, fmt.Errorf("open the warehouse %s: %w", d.config.Warehouse, err)
-	}
-	warehouse, err := tablecore.Open(ctx, tablecore.Options{
-		Store:              store,
-		Events:             d.events(),
-		MemoryBudget:       d.config.Limits.AppendBytes(),
-		Scratch:            d.config.Scratch,
-		AllowExternalPaths: d.config.AllowExternalPaths,
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the warehouse %s: %w", d.config.Warehouse, err), store.Close())
-	}
-	return warehouse, nil
-}
-
-// events logs what the table core tells.
-func (d *daemon) events() tablecore.Events {
-	return tablecore.Events{
-		Warning: func(_ context.Context, event string, fields map[string]any) {
-			d.log.Warn().Fields(fields).Msg(event)
-		},
-		Committed: func(_ context.Context, table string, version int64, operation string) {
-			d.log.Debug().Str("table", table).Int64("version", version).Str("operation", operation).Msg("committed")
-		},
-	}
-}
-
-func (d *daemon) serviceOptions(warehouse *tablecore.Warehouse) flightsrv.Options {
-	limits := d.config.Limits
-	return flightsrv.Options{
-		Warehouse:      warehouse,
-		Logger:         d.log,
-		TicketLifetime: d.config.TicketLifetime,
-		Advertise:      d.config.Advertise,
-		Limits: flightsrv.Limits{
-			MaxReceiveMessageBytes:  limits.MaxReceiveMessageBytes,
-			MaxConcurrentScans:      limits.MaxConcurrentScans,
-			MaxConcurrentPuts:       limits.MaxConcurrentPuts,
-			QueueWait:               limits.QueueWait,
-			MaxStreamsPerConnection: limits.MaxStreamsPerConnection,
-			DecodeMemoryBytes:       limits.DecodeBytes(),
-			FirstMessageTimeout:     limits.FirstMessageTimeout,
-			StallTimeout:            limits.StallTimeout,
-		},
-	}
-}
-
 // serve binds the listeners, answers until a signal or a failure and stops.
 func (d *daemon) serve(ctx context.Context, warehouse *tablecore.Warehouse) error {
-	server, err := flightsrv.New(d.serviceOptions(warehouse))
+	server, err := flightsrv.New(serving.Options(d.config, warehouse, d.log))
 	if err != nil {
 		return fmt.Errorf("start the Flight service: %w", err)
 	}

@@ -301,22 +301,6 @@ func TestServicesThatEnd(t *testing.T) {
 	}
 }
 
-func TestEventsAreLogged(t *testing.T) {
-	var log bytes.Buffer
-	logger, err := logging.New(&log, "debug", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := daemon{log: logger}
-	d.events().Warning(context.Background(), "derived data is damaged", map[string]any{"path": "data/a"})
-	d.events().Committed(context.Background(), "default.t", 4, "append")
-	for _, part := range []string{`"level":"warn"`, `"path":"data/a"`, `"message":"derived data is damaged"`, `"table":"default.t","version":4,"operation":"append"`} {
-		if !strings.Contains(log.String(), part) {
-			t.Errorf("got %s, without %s", log.String(), part)
-		}
-	}
-}
-
 // The process itself: signals and exit statuses as an operator meets them.
 func TestProcess(t *testing.T) {
 	start := func(t *testing.T, grace string) (wait func() int, signal func()) {

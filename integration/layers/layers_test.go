@@ -28,11 +28,18 @@ const arrow = "github.com/apache/arrow-go/v18/"
 var layers = map[string][]string{
 	// commands, on top of all
 	"cmd/flightsrv": {
-		"cmd/internal/config", "cmd/internal/logging", "descriptors", "flightsrv", "tablecore",
-		"tablecore/objstore/localfs", "tablecore/tabledef",
+		"cmd/internal/config", "cmd/internal/logging", "cmd/internal/serving", "descriptors", "flightsrv", "tablecore",
+		"tablecore/tabledef",
 	},
-	"cmd/internal/config":  {},
-	"cmd/internal/logging": {},
+	"cmd/flight-admin": {
+		"cmd/internal/config", "cmd/internal/flightclient", "cmd/internal/rowfile", "cmd/internal/serving", "descriptors",
+		"tablecore/objstore", "tablecore/tabledef", "tablecore/tableerr",
+	},
+	"cmd/internal/serving":      {"cmd/internal/config", "flightsrv", "tablecore", "tablecore/objstore/localfs"},
+	"cmd/internal/flightclient": {"descriptors"},
+	"cmd/internal/rowfile":      {"tablecore/tabledef"},
+	"cmd/internal/config":       {},
+	"cmd/internal/logging":      {},
 
 	// the Flight service
 	"flightsrv": {
@@ -171,16 +178,20 @@ var layers = map[string][]string{
 var homes = map[string][]string{
 	arrow + "arrow":         {},
 	arrow + "arrow/compute": {"tablecore/internal/datafile"},
-	arrow + "arrow/flight":  {"flightsrv", "flightsrv/internal/wire"},
-	arrow + "parquet":       {"tablecore/internal/datafile"},
+	arrow + "arrow/flight":  {"flightsrv", "flightsrv/internal/wire", "cmd/internal/flightclient"},
+	arrow + "parquet":       {"tablecore/internal/datafile", "cmd/internal/rowfile"},
 
-	"google.golang.org/grpc":     {"flightsrv", "flightsrv/internal/wire"},
+	"google.golang.org/grpc":     {"flightsrv", "flightsrv/internal/wire", "cmd/internal/flightclient", "cmd/internal/serving", "cmd/flight-admin"},
 	"google.golang.org/protobuf": {"flightsrv", "flightsrv/internal/wire"},
-	"github.com/rs/zerolog":      {"cmd/flightsrv", "cmd/internal/logging", "flightsrv"},
+	"github.com/rs/zerolog":      {"cmd/flightsrv", "cmd/flight-admin", "cmd/internal/logging", "cmd/internal/serving", "flightsrv"},
 	"github.com/knadh/koanf":     {"cmd/internal/config"},
 	"go.yaml.in/yaml/v3":         {"cmd/internal/config"},
-	"github.com/spf13/cobra":     {"cmd/flightsrv"},
-	"github.com/spf13/pflag":     {"cmd/internal/config"},
+	"github.com/spf13/cobra":     {"cmd/flightsrv", "cmd/flight-admin"},
+	"github.com/spf13/pflag":     {"cmd/internal/config", "cmd/flight-admin"},
+
+	"github.com/mattn/go-isatty":    {"cmd/flight-admin"},
+	"github.com/mattn/go-runewidth": {"cmd/flight-admin"},
+	"github.com/vbauerster/mpb/v8":  {"cmd/flight-admin"},
 
 	"github.com/klauspost/compress": {"tablecore/internal/datafile", "tablecore/internal/derived"}, // pages, and sections of state files
 	"github.com/pierrec/lz4/v4":     {"tablecore/internal/datafile"},

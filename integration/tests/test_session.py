@@ -49,7 +49,15 @@ def test_the_readmes_python_runs(fresh):
         assert run.returncode == 0, run.stderr
         assert "EWR" in run.stdout
     with Client(fresh.uri) as client:
-        assert [t["table"] for t in client.act("list_tables")["tables"]] == ["default.weather"]
+        assert [t["table"] for t in client.act("list_tables")["tables"]] == ["default.weather_py"]
+
+
+def test_the_readmes_programs_do_not_meet():
+    """Who runs the commands and then the Python, in one warehouse, meets no table that exists already."""
+    text = (service.ROOT / "README.md").read_text()
+    made = re.findall(r"flight-admin create (\w+)", text) + re.findall(r'new = {"table": "(\w+)"', text)
+    assert len(made) == 2
+    assert len(set(made)) == 2
 
 
 def test_listing_flights_needs_no_table(fresh):

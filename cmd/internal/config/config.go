@@ -56,13 +56,16 @@ type Limits struct {
 	MaxConcurrentPuts       int
 	MaxStreamsPerConnection int
 	QueueWait               time.Duration // longest wait for a place among concurrent scans or puts
-	MemoryBytes             int64         // see AppendBytes and DecodeBytes
+	MemoryBytes             int64         // see AppendBytes, DecodeBytes and SeriesBytes
 	FirstMessageTimeout     time.Duration
 	StallTimeout            time.Duration
 }
 
 // AppendBytes is the part of the memory that appends may fill with rows.
 func (l Limits) AppendBytes() int64 { return l.MemoryBytes / 2 }
+
+// SeriesBytes is the part of the memory for what is kept of the tables' series.
+func (l Limits) SeriesBytes() int64 { return l.MemoryBytes / 16 }
 
 // DecodeBytes is the part of the memory for messages of all puts that the table
 // core has not taken yet. It must hold at least one message.

@@ -44,7 +44,7 @@ var keys = []key{
 		kind: countKind{func(c *Config) *int { return &c.Limits.MaxStreamsPerConnection }, 1, 1 << 20}},
 	{name: "limits.queue_wait", text: "longest wait for a place among scans or puts",
 		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.QueueWait }, time.Millisecond}},
-	{name: "limits.memory_bytes", text: "memory for appends: half for their rows, which go to scratch beyond that, a quarter for messages on the way; at least four messages",
+	{name: "limits.memory_bytes", text: "memory: half for the rows of appends, which go to scratch beyond that, a quarter for messages on the way, a sixteenth for coverage and newest rows; at least four messages",
 		kind: sizeKind{func(c *Config) *int64 { return &c.Limits.MemoryBytes }, 16 << 20, 1 << 50}},
 	{name: "limits.first_message_timeout", text: "longest wait for the first message of a put",
 		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.FirstMessageTimeout }, time.Millisecond}},
@@ -68,6 +68,10 @@ var keys = []key{
 
 // envPrefix begins the name of every environment variable of the daemon.
 const envPrefix = "CONTRAIL_"
+
+// clientVariables begin alike and are flight-admin's; an environment may well
+// be shared.
+var clientVariables = []string{"CONTRAIL_SERVER", "CONTRAIL_TOKEN"}
 
 // env is the key's environment variable.
 func (k *key) env() string {

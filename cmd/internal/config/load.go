@@ -144,7 +144,9 @@ func (l *Loaded) loadEnvironment(environ []string) error {
 			if k := names[name]; k != nil {
 				return k.name, v
 			}
-			unknown[name] = v
+			if !slices.Contains(clientVariables, name) {
+				unknown[name] = v
+			}
 			return "", nil
 		},
 	}), nil)
