@@ -6,6 +6,9 @@ FUZZTIME ?= 10s
 VENV  := integration/.venv
 PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
+# What the benchmarks compare with has a virtual environment of its own.
+BENCH_VENV  := integration/bench/.venv
+BENCH_READY := $(BENCH_VENV)/.ready
 # The race detector needs a C compiler. CI must have one; elsewhere its absence only leaves the detector out.
 RACE  := $(if $(CI),-race,$(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && echo -race))
 
@@ -30,6 +33,7 @@ lint: $(READY) ## gofmt, go vet, staticcheck, ruff
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')) && \
 	  if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -C integration/bench/stockflight .
 	$(GO) tool -modfile=.ci/tools.mod staticcheck ./...
 	cd integration && .venv/bin/ruff check --quiet . ../.ci
 	cd integration && .venv/bin/ruff format --quiet --check --config ruff.toml . ../.ci
@@ -57,9 +61,9 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 python: build $(READY) ## the real clients against a real server, in another time zone
 	TZ=Asia/Kolkata $(PY) -m pytest integration/tests
 
-bench: build $(READY) ## 10 M ticks beside DuckDB and deltalake, into integration/BENCHMARKS.md; QUICK=1 for 1 M, printed only
-	$(PY) integration/bench/bench.py
-	$(PY) integration/bench/core.py
+bench: $(BENCH_READY) ## beside the peers, into integration/BENCHMARKS.md, 20 minutes; QUICK=1: 5, ONLY=append,scan, RESUME=1: elsewhere
+	$(BENCH_VENV)/bin/python integration/bench/bench.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \
+	  $(if $(PEERS),--peers $(PEERS)) $(if $(RESUME),--resume) $(if $(MINUTES),--minutes $(MINUTES))
 
 spill: ## 50 M shuffled rows, and 4 GiB of text, through scratch files in little memory
 	CONTRAIL_TEST_SPILL_ROWS=50000000 CONTRAIL_TEST_SPILL_TEXT=4294967296 \
@@ -69,3 +73,8 @@ $(READY): integration/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r integration/requirements.txt
 	touch $(READY)
+
+$(BENCH_READY): integration/bench/requirements.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -r integration/bench/requirements.txt
+	touch $(BENCH_READY)

@@ -1,378 +1,250 @@
-"""Append and full scan of generated ticks: Contrail over Flight beside DuckDB and deltalake in process.
+"""Contrail beside what people would use instead: runs the workloads of workloads.py and writes the page and the plots.
 
-    make bench             10 M rows, 3 rounds; writes integration/BENCHMARKS.md
-    make bench QUICK=1     1 M rows, printed only
+    make bench                   everything, twenty minutes on two quiet cores; integration/BENCHMARKS.md and plots
+    make bench QUICK=1           a twentieth of the rows, one round, under five minutes; into bench/data/
+    make bench ONLY=append,scan  the workloads whose names begin so (and those that lay their tables); into bench/data/
+    make bench RESUME=1          go on where a run was broken off
 
-Every measurement is a fresh process (and a fresh server), systems take turns inside a round and whole rounds are
-repeated, so that a ratio compares neighbours in time. The clock runs over the call alone: imports and loading of the
-rows are left out, the server's fsyncs are in. What the others do not sync is synced after their call and timed apart.
+Each measurement is a fresh process (and a fresh server); peers take turns within a workload, and whole rounds are
+repeated, so that a ratio compares neighbours in time. This driver never imports a library that is measured. A peer that
+fails or hangs is reported so, and the run goes on.
 """
 
 import argparse
+import collections
+import contextlib
+import datetime
 import importlib.metadata
 import json
 import os
 import pathlib
 import platform
+import re
 import shutil
-import statistics
+import signal
 import subprocess
 import sys
-import tempfile
 import time
+import zlib
+
+import report
+import workloads
+from peers import PEERS
+from results import MISSING
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-
-import pyarrow as pa
-import pyarrow.compute as pc
-
-import client
-import service
-import ticks
-
+ROOT = HERE.parents[1]
 DATA = HERE / "data"
-BATCH_ROWS = 65_536
-ORDERS = ("ordered", "shuffled")
+PACKAGES = ("pyarrow", "duckdb", "deltalake", "polars", "timeseries-table-format", "timelake", "numpy")
 
 
-class Contrail:
-    """The server on loopback, its client in this process; sorted, checked for duplicates, fsynced; scans are sorted."""
-
-    order = "entity_index"
-
-    def __init__(self, folder):
-        self.server = service.Service(folder / "warehouse").start()
-        self.client = client.Client(self.server.uri)
-
-    def create(self, schema):
-        columns = [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in schema]
-        self.client.act(
-            "create_table",
-            table="ticks",
-            index_column="ts",
-            index_granularity="1s",
-            entity_columns=["symbol"],
-            columns=columns,
-        )
-
-    def append(self, rows):
-        self.client.append("ticks", rows, max_chunksize=BATCH_ROWS)
-
-    def scan(self):
-        return self.client.batches("ticks", order=self.order)
-
-    def servers(self):
-        return [self.server]
-
-    def close(self):
-        self.client.close()
-        self.server.stop()
-
-
-class Unordered(Contrail):
-    """A scan of what Contrail stored, in the order of the files (`order: unordered`)."""
-
-    order = "unordered"
-
-
-class InProcess:
-    """What the two libraries share: no server."""
-
-    def __init__(self, folder):
-        self.path = folder / "table"
-
-    def create(self, schema):
-        pass
-
-    def servers(self):
-        return []
-
-    def close(self):
-        pass
-
-
-# DuckDB and deltalake are imported where they are used, so that one's pages do not count as another's memory.
-class DuckDB(InProcess):
-    """COPY … ORDER BY symbol, ts TO one Parquet file: sorted, no check, no commit, no fsync."""
-
-    order = " ORDER BY symbol, ts"
-
-    def __init__(self, folder):
-        super().__init__(folder)
-        import duckdb
-
-        self.connection = duckdb.connect()
-        self.connection.execute("SET TimeZone = 'UTC'")
-
-    def append(self, rows):
-        self.path.mkdir()
-        self.connection.register("rows", rows)
-        self.connection.execute(
-            f"COPY (SELECT * FROM rows{self.order}) TO '{self.path / 'ticks.parquet'}' (FORMAT parquet)"
-        )
-
-    def scan(self):
-        return self.connection.execute(f"SELECT * FROM read_parquet('{self.path}/*.parquet')").to_arrow_reader(122_880)
-
-
-class DuckDBUnsorted(DuckDB):
-    """COPY … TO one Parquet file in the order of arrival: no sort, no check, no commit, no fsync."""
-
-    order = ""
-
-
-class Deltalake(InProcess):
-    """write_deltalake: the order of arrival, a Delta commit, no check, no fsync."""
-
-    def append(self, rows):
-        import deltalake
-
-        deltalake.write_deltalake(self.path, rows, mode="append")
-
-    def scan(self):
-        import deltalake
-
-        return deltalake.DeltaTable(self.path).to_pyarrow_dataset().scanner().to_reader()
-
-
-READS_OF = {"Contrail, unordered": "Contrail"}  # these append nothing of their own
-SYSTEMS = {
-    "Contrail": Contrail,
-    "Contrail, unordered": Unordered,
-    "DuckDB COPY ORDER BY": DuckDB,
-    "DuckDB COPY": DuckDBUnsorted,
-    "deltalake": Deltalake,
-}
-
-
-# -- one measurement, in a process of its own ---------------------------------------------------------
-
-
-def vm_mb(key: str) -> float:
-    status = pathlib.Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(key)) / 1024
-
-
-def reset_peak() -> None:
-    """Start VmHWM anew, so that what came before the measured call does not count; the input itself does."""
-    pathlib.Path("/proc/self/clear_refs").write_text("5")
-
-
-def load(order: str, rows: int) -> pa.Table:
-    """The rows in private memory, so that page-cache mappings do not count as somebody's."""
-    with pa.OSFile(str(DATA / f"{order}-{rows}.arrow"), "rb") as source, pa.ipc.open_file(source) as reader:
-        return reader.read_all()
-
-
-def sync(folder: pathlib.Path) -> float:
-    """fsync every file and folder, in seconds: what a library that does not do so leaves to its caller."""
-    began = time.perf_counter()
-    for parent, _, names in os.walk(folder):
-        for path in [*(os.path.join(parent, name) for name in names), parent]:
-            descriptor = os.open(path, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.close(descriptor)
-    return time.perf_counter() - began
-
-
-def size(folder: pathlib.Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
-
-
-def fingerprint(batches) -> list[int]:
-    """Rows and sums that no lost, doubled or torn row leaves as they were; the order does not matter."""
-    rows = times = sizes = flags = venues = cents = 0
-    for batch in batches:
-        rows += batch.num_rows
-        times += pc.sum(pc.subtract(batch["ts"].cast(pa.int64()), ticks.START)).as_py() or 0
-        sizes += pc.sum(batch["size"]).as_py() or 0
-        flags += pc.sum(batch["flag"]).as_py() or 0
-        venues += batch["venue"].null_count
-        cents += pc.sum(pc.round(pc.multiply(batch["price"], 100.0)).cast(pa.int64())).as_py() or 0
-    return [rows, times, sizes, flags, venues, cents]
-
-
-class Meter:
-    """Wall, CPU and peak memory of a block, the server's included; and what others did on the machine meanwhile."""
-
-    def __init__(self, subject):
-        self.servers = subject.servers()
-
-    def _cpu(self) -> float:
-        return time.process_time() + sum(server.cpu_seconds() for server in self.servers)
-
-    def __enter__(self):
-        reset_peak()
-        self.cpu, self.busy, self.began = self._cpu(), busy_seconds(), time.perf_counter()
-        return self
-
-    def __exit__(self, *_):
-        wall = time.perf_counter() - self.began
-        cpu = self._cpu() - self.cpu
-        self.result = {
-            "wall": wall,
-            "cpu": cpu,
-            "foreign": max(0.0, busy_seconds() - self.busy - cpu) / wall,
-            "client_mb": vm_mb("VmHWM"),
-            "server_mb": sum(server.peak_mb() for server in self.servers) if self.servers else None,
-        }
-
-
-def busy_seconds() -> float:
-    """CPU seconds that all cores have spent on anything since the machine started."""
-    fields = [int(f) for f in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    return (sum(fields[:3]) + sum(fields[5:7])) / os.sysconf("SC_CLK_TCK")
-
-
-def measure(system: str, work: str, order: str, rows: int, folder: pathlib.Path) -> dict:
-    """Do one append or one scan and say what it took."""
-    table = load(order, rows) if work == "append" else None
-    subject = SYSTEMS[system](folder)
-    if work == "append":
-        subject.create(table.schema)
-        with Meter(subject) as meter:
-            subject.append(table)
-        right = True  # the scan that follows counts and sums
-    else:
-        with Meter(subject) as meter:
-            seen = sum(batch.num_rows for batch in subject.scan())
-        right = seen == rows and fingerprint(subject.scan()) == json.loads((DATA / f"{rows}.json").read_text())
-    subject.close()
-    unsynced = sync(folder) if work == "append" else None
-    return meter.result | {"right": right, "sync": unsynced, "bytes": size(folder)}
-
-
-# -- the whole run ----------------------------------------------------------------------------------
-
-
-def prepare(rows: int) -> None:
-    """Generate the rows once; they stay in a git-ignored folder."""
-    DATA.mkdir(exist_ok=True)
-    for order in ORDERS:
-        target = DATA / f"{order}-{rows}.arrow"
-        if target.exists():
-            continue
-        table = ticks.make(rows, shuffled=order == "shuffled")
-        with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=BATCH_ROWS)
-        (DATA / f"{rows}.json").write_text(json.dumps(fingerprint(table.to_batches())))
-
-
-def run(rows: int, rounds: int) -> dict:
-    """All measurements: (order, work, system) → list of results, one a round."""
-    results = {}
-    for number in range(rounds):
-        for order in ORDERS:
-            systems = list(SYSTEMS)
-            systems = systems[number % len(systems) :] + systems[: number % len(systems)]
-            with tempfile.TemporaryDirectory(dir=DATA) as scratch:
-                for work in ("append", "scan"):
-                    for system in systems:
-                        if work == "append" and system in READS_OF:
-                            continue
-                        folder = pathlib.Path(scratch) / READS_OF.get(system, system).replace(" ", "_")
-                        folder.mkdir(exist_ok=True)
-                        command = [sys.executable, __file__, "--measure", system, work, order, str(rows), str(folder)]
-                        out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-                        result = json.loads(out.splitlines()[-1])
-                        if not result["right"]:
-                            sys.exit(f"{system} {work} {order}: wrong rows")
-                        results.setdefault((order, work, system), []).append(result)
-                        told = f"{result['wall']:.2f} s, CPU {result['cpu']:.2f} s"
-                        print(f"round {number + 1} {order:8} {work:6} {system:20} {told}", flush=True)
-                shutil.rmtree(scratch, ignore_errors=True)
-                pathlib.Path(scratch).mkdir()
-    return results
-
-
-def median(results: list[dict], key: str) -> float | None:
-    values = [r[key] for r in results if r.get(key) is not None]
-    return statistics.median(values) if values else None
-
-
-def report(results: dict, rows: int, rounds: int) -> str:
-    lines = []
-    titles = {
-        ("ordered", "append"): "Append, rows in time order",
-        ("shuffled", "append"): "Append, rows in no order",
-        ("ordered", "scan"): "Full scan of what the ordered append stored",
-        ("shuffled", "scan"): "Full scan of what the shuffled append stored",
-    }
-    for (order, work), title in titles.items():
-        own = {key: median(results[order, work, "Contrail"], key) for key in ("wall", "cpu")}
-        fsync = " fsync after it, s |" if work == "append" else ""
-        lines += [
-            f"\n## {title}\n",
-            f"| system | s (each round) | million rows/s | time ÷ ours | CPU s | CPU ÷ ours |{fsync}"
-            " client peak MB | server peak MB | Parquet MB |",
-            "| --- | --- | --- | --- | --- | --- |" + (" --- |" if fsync else "") + " --- | --- | --- |",
-        ]
-        for system in [name for name in SYSTEMS if (order, work, name) in results]:
-            found = results[order, work, system]
-            wall, cpu = median(found, "wall"), median(found, "cpu")
-            each = ", ".join(f"{r['wall']:.2f}" for r in found)
-            sync_cell = f" {median(found, 'sync'):.2f} |" if fsync else ""
-            server = median(found, "server_mb")
-            lines.append(
-                f"| {system} | **{wall:.2f}** ({each}) | {rows / wall / 1e6:.1f} | {wall / own['wall']:.2f} |"
-                f" {cpu:.2f} | {cpu / own['cpu']:.2f} |{sync_cell} {median(found, 'client_mb'):.0f} |"
-                f" {'–' if server is None else f'{server:.0f}'} | {median(found, 'bytes') / 1e6:.0f} |"
-            )
-    foreign = statistics.median(r["foreign"] for found in results.values() for r in found)
-    return (
-        HEAD.format(
-            rows=rows,
-            rounds=rounds,
-            cores=os.cpu_count(),
-            foreign=foreign,
-            python=platform.python_version(),
-            versions=", ".join(
-                f"{name} {importlib.metadata.version(name)}" for name in ("pyarrow", "duckdb", "deltalake")
-            ),
-            systems="\n".join(f"- **{name}**: {kind.__doc__}" for name, kind in SYSTEMS.items()),
-        )
-        + "\n".join(lines)
-        + "\n"
+def run_child(command: list, seconds: float, **options) -> tuple[str | None, str]:
+    """A command's output, None if it took too long, and its last words; nothing that it started survives it."""
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
     )
+    try:
+        out, err = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        out, err = None, ""
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    return out, err.strip()[-300:]
 
 
-HEAD = """# Benchmarks
+class Run:
+    """One run: its settings, what has been measured, where things lie."""
 
-Made by `make bench`; only ratios within this one run mean anything, and ±15 % is noise. {rows:,} generated ticks (`ts`
-timestamp in µs, 1,000 symbols, price, size, flag, venue with nulls; one row per symbol and second), {rounds} rounds of
-fresh processes in turn, medians, {cores} cores shared by client and server, files in the page cache. Python {python},
-{versions}. Every scan's rows are counted and summed against the generated ones.
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        source = b"".join(path.read_bytes() for path in (HERE / "data.py", ROOT / "integration" / "ticks.py"))
+        self.data = options.work / f"rows-{options.scale:g}-{zlib.crc32(source):08x}"
+        self.tables = options.work / "tables"
+        self.log = options.work / ("part.jsonl" if options.only or options.peers else "results.jsonl")
+        self.results = []
+        self.spent = collections.Counter()  # (workload, peer) → seconds
+        self.deadline = time.monotonic() + 60 * options.minutes
 
-{systems}
+    def begin(self) -> None:
+        """Clear the working folder, or read what an earlier run has left there."""
+        self.options.work.mkdir(parents=True, exist_ok=True)
+        if self.options.resume and self.log.exists():
+            lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+            self.facts, self.results = lines[0], lines[1:]
+            if self.facts["scale"] != self.options.scale:
+                sys.exit(f"the run to go on with is of scale {self.facts['scale']:g}")
+            return
+        shutil.rmtree(self.tables, ignore_errors=True)
+        for old in self.options.work.glob("rows-*"):  # of other rows than these
+            if old != self.data:
+                shutil.rmtree(old)
+        self.facts = machine() | {"scale": self.options.scale, "rounds": self.options.rounds}
+        self.log.write_text(json.dumps(self.facts) + "\n")
 
-Client peak is VmHWM of the measuring process from the start of the call, its input table included; server peak is VmHWM
-of the server's process. Contrail's time includes its fsyncs and the way through Flight; the others hand their rows over
-in the same process, and what they leave unsynced is timed apart. Contrail's CPU counts server and client. Other work on
-the machine took {foreign:.1f} cores meanwhile (median): where that is much, CPU says more than time.
-"""
+    def record(self, workload: str, peer: str, number: int, result: dict) -> None:
+        entry = {"workload": workload, "peer": peer, "round": number} | result
+        self.results.append(entry)
+        with open(self.log, "a") as log:
+            log.write(json.dumps(entry) + "\n")
+        print(f"{time.strftime('%H:%M:%S')} round {number} {workload:14} {peer:16} {report.brief(entry)}", flush=True)
+
+    def wanted(self, workload: str, peer: str, number: int, once: bool) -> bool:
+        """Whether the peer is to be measured in this round: not again if it failed, was slow, or time is up."""
+        mine = [r for r in self.results if r["workload"] == workload and r["peer"] == peer]
+        if any(r["round"] == number for r in mine) or any(key in r for r in mine for key in MISSING):
+            return False
+        if number == 1:
+            return True
+        return not once and self.spent[workload, peer] < self.options.budget and time.monotonic() < self.deadline
+
+    def measure(self, settings: dict, peer: str, folder: pathlib.Path, verify: bool) -> dict:
+        settings = settings | {"peer": peer, "folder": str(folder), "data": str(self.data), "verify": verify}
+        command = [sys.executable, HERE / "measure.py", json.dumps(settings)]
+        out, err = run_child(command, self.options.patience)
+        if out is None:
+            return {"timeout": self.options.patience}
+        try:
+            return json.loads(out.splitlines()[-1])
+        except (IndexError, ValueError):
+            return {"failed": err or "it ended without a word"}
+
+    def one(self, work: workloads.Workload, peer: str, number: int) -> None:
+        """Lay the tables, measure, clear away."""
+        began = time.monotonic()
+        owner = PEERS[peer].reads_of or peer
+        folder = self.tables / (work.reads or work.keep or "passing") / owner
+        if not work.reads:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        result = {} if folder.exists() else {"failed": "there is no table to read"}
+        for step in (*work.before, work.does):
+            if not any(key in result for key in MISSING):
+                result = self.measure(step, peer, folder, verify=number == 1 and not work.keep)
+        self.spent[work.name, peer] += time.monotonic() - began
+        self.record(work.name, peer, number, result)
+        if not work.reads and not work.keep:
+            shutil.rmtree(folder)
+
+    def go(self, bench: workloads.GoBenchmark, number: int) -> None:
+        """A package's Go benchmarks, as results of the workloads that they stand for."""
+        wanted = {line: pair for line, pair in bench.lines.items() if self.wanted(*pair, number, bench.once)}
+        if not wanted:
+            return
+        command = ["go", "test", "-run", "^$", "-bench", bench.pattern, "-skip", bench.skip]
+        command += ["-benchtime", self.options.benchtime, bench.package]
+        out, err = run_child(command, 2 * self.options.patience, cwd=ROOT)
+        pattern = r"^(Benchmark\S+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op(?:\s+([\d.]+) MB/s)?"
+        found = {name: figures for name, *figures in re.findall(pattern, out or "", re.MULTILINE)}
+        for line, (workload, peer) in wanted.items():
+            result = (
+                {"timeout": 2 * self.options.patience} if out is None else {"failed": err or f"no benchmark {line}"}
+            )
+            if line in found:
+                ns, rate = found[line]
+                result = {"wall": float(ns) / 1e9} | ({"mb_per_second": float(rate)} if rate else {})
+            self.record(workload, peer, number, result)
+
+    def all(self) -> None:
+        chosen, only = select(workloads.plan(self.options.quick), self.options.only), self.options.only
+        benches = [b for b in workloads.GO_BENCHMARKS if any(matches(w, only) for w, _ in b.lines.values())]
+        needed = {w.dataset for w in chosen} - {"small"}
+        for dataset in sorted(needed):
+            subprocess.run([sys.executable, HERE / "data.py", self.data, str(self.options.scale), dataset], check=True)
+        for number in range(1, self.options.rounds + 1):
+            for work in chosen:
+                peers = [p for p in work.peers if not self.options.peers or p in self.options.peers]
+                turn = number - 1  # who goes first changes with the round
+                for peer in peers[turn:] + peers[:turn]:
+                    if self.wanted(work.name, peer, number, work.once):
+                        self.one(work, peer, number)
+            for bench in benches:
+                self.go(bench, number)
+        shutil.rmtree(self.tables, ignore_errors=True)
+
+
+def matches(name: str, only: list[str]) -> bool:
+    return not only or any(name.startswith(prefix) for prefix in only)
+
+
+def select(plan: list[workloads.Workload], only: list[str]) -> list[workloads.Workload]:
+    """The chosen workloads, and those that lay the tables that they read."""
+    tables = {w.reads for w in plan if matches(w.name, only)}
+    return [w for w in plan if matches(w.name, only) or (w.keep and w.keep in tables)]
+
+
+def machine() -> dict:
+    """What the figures were made on and with; no names, no paths."""
+
+    def first(path: str, pattern: str) -> str:
+        found = re.search(pattern, pathlib.Path(path).read_text(), re.MULTILINE)
+        return found[1].strip() if found else "unknown"
+
+    def told(*command: str) -> str:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+    versions = {}
+    for package in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return {
+        "date": datetime.date.today().isoformat(),
+        # A plus: with changes that are not in the commit.
+        "commit": told("git", "rev-parse", "--short=12", "HEAD")
+        + ("+" if told("git", "status", "--porcelain") else ""),
+        "cores": os.cpu_count(),
+        "cpu": first("/proc/cpuinfo", r"^model name\s*:(.*)$"),
+        "memory_gb": round(int(first("/proc/meminfo", r"^MemTotal:\s*(\d+)")) / 2**20),
+        "system": f"{platform.system()} {platform.release().split('-')[0]}, {platform.machine()}",
+        "go": told("go", "env", "GOVERSION").removeprefix("go"),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def build(stock: bool) -> None:
+    """Compile the servers; the stock one, a module of its own, only where it is measured."""
+    for folder, package, name in ((ROOT, "./cmd/flightsrv", "flightsrv"), (HERE / "stockflight", ".", "stockflight")):
+        if stock or folder == ROOT:
+            subprocess.run(["go", "build", "-o", ROOT / "bin" / name, package], cwd=folder, check=True)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[], help="workloads whose names begin so")
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=[], help=", ".join(PEERS))
+    parser.add_argument("--resume", action="store_true", help="keep what the last run has measured")
+    parser.add_argument("--scale", type=float, help="share of the full number of rows")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--minutes", type=float, default=18, help="no second or third rounds after that")
+    parser.add_argument(
+        "--budget", type=float, default=14, help="seconds of a workload after which a peer gets no further round"
+    )
+    parser.add_argument("--patience", type=float, default=90, help="seconds after which a measurement is killed")
+    parser.add_argument("--work", type=pathlib.Path, help="folder for rows, tables and results")
+    options = parser.parse_args()
+    options.work = options.work or DATA / ("quick" if options.quick else "full")
+    options.scale = options.scale or (0.05 if options.quick else 1.0)
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    options.benchtime = "0.2s" if options.quick else "1s"
+    return options
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, help="a multiple of 1,000")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--measure", nargs=5, metavar=("SYSTEM", "WORK", "ORDER", "ROWS", "FOLDER"), help=argparse.SUPPRESS
-    )
-    options = parser.parse_args()
-    if options.measure:
-        system, work, order, rows, folder = options.measure
-        print(json.dumps(measure(system, work, order, int(rows), pathlib.Path(folder))))
-        return
-    service.build()
-    quick = bool(os.environ.get("QUICK")) or options.rows is not None
-    rows = options.rows or (1_000_000 if quick else 10_000_000)
-    prepare(rows)
-    text = report(run(rows, options.rounds), rows, options.rounds)
-    print(text)
-    if not quick:
-        (HERE.parent / "BENCHMARKS.md").write_text(text)
+    options = arguments()
+    run = Run(options)
+    run.begin()
+    build(stock=not options.peers or "stock_flight" in options.peers)
+    run.all()
+    official = options.scale == 1 and not options.only and not options.peers
+    page = ROOT / "integration" / "BENCHMARKS.md" if official else options.work / "BENCHMARKS.md"
+    report.write(page, run.facts, run.results, workloads.plan(options.quick))
+    print(page.read_text() if not official else "", f"written: {page}", sep="\n")
+    ours = [r for r in run.results if r["peer"].startswith("contrail")]
+    wrong = [r for r in ours if r.get("right") is False or "failed" in r or "timeout" in r]
+    sys.exit(f"Contrail was wrong or failed: {wrong}" if wrong else 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""`make bench` at a tiny scale, with a peer that the tests have anyway: it measures, checks and reports."""
+
+import subprocess
+import sys
+
+import service
+
+BENCH = [sys.executable, "integration/bench/bench.py", "--quick", "--scale", "0.001", "--rounds", "2"]
+PEERS = ["--peers", "contrail,contrail_sorted,duckdb"]
+
+
+def bench(work, only, *more):
+    command = [*BENCH, *PEERS, "--work", work, "--only", only, *more]
+    run = subprocess.run(command, cwd=service.ROOT, capture_output=True, text=True)
+    return run, (work / "BENCHMARKS.md").read_text()
+
+
+def section(page: str, name: str) -> dict[str, list[str]]:
+    """A workload's table: the title of a peer → its cells."""
+    lines = page.split(f"\n## `{name}`")[1].split("\n## ")[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return {cells[0]: cells[1:] for cells in rows[2:]}
+
+
+def test_every_peer_is_measured_and_its_rows_are_checked(built, tmp_path):
+    run, page = bench(tmp_path, "scan.full,small.1x1")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert section(page, "append.ordered").keys() == {"Contrail", "DuckDB"}, "the table that scan.full reads is laid"
+    for name, peers in (
+        ("scan.full", {"Contrail", "Contrail, sorted", "DuckDB"}),
+        ("small.1x1", {"Contrail", "DuckDB"}),
+    ):
+        rows = section(page, name)
+        assert rows.keys() == peers
+        assert all(cells[-1] == "yes" for cells in rows.values()), page
+        assert all(cells[1].startswith("±") for cells in rows.values()), page  # two rounds
+    assert "| append in no order against DuckDB COPY ORDER BY | ≥ 1.5× | ≥ 2.5× | – | not measured |" in page
+    assert "Only 0.1% of the rows" in page
+
+    again, same = bench(tmp_path, "scan.full,small.1x1", "--resume")
+    assert again.returncode == 0 and " round " not in again.stdout, "nothing was left to measure"
+    assert same == page
+
+
+def test_a_peer_that_hangs_is_reported_and_the_run_goes_on(built, tmp_path):
+    run, page = bench(tmp_path, "append.shuffled", "--patience", "0.05")
+    assert "Contrail was wrong or failed" in run.stderr
+    assert all(cells[0] == "no end after 0.05 s" for cells in section(page, "append.shuffled").values()), page
