@@ -116,7 +116,7 @@ type queue struct {
 func (t *Table) Publish(ctx context.Context, e *Edit) (*snapshot.Snapshot, error) {
 	w := &waiter{Edit: e, checked: e.Base, seen: e.Base, done: make(chan struct{})}
 	s, err := t.await(ctx, w)
-	if !errors.Is(err, ErrReplan) {
+	if err != ErrReplan { // inside COMMIT_UNKNOWN it is no leave to put the edit once more
 		return s, err
 	}
 	// Who plans anew does so alone: of several that replace the same files each
@@ -127,7 +127,7 @@ func (t *Table) Publish(ctx context.Context, e *Edit) (*snapshot.Snapshot, error
 		return nil, ctx.Err()
 	}
 	defer func() { <-t.replanning }()
-	for errors.Is(err, ErrReplan) {
+	for err == ErrReplan {
 		if err := e.Replan(ctx, t.Current()); err != nil {
 			return nil, err
 		}

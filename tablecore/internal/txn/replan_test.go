@@ -9,6 +9,7 @@ import (
 
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/objstore"
 	"contrail/tablecore/objstore/memstore"
 	"contrail/tablecore/tableerr"
 )
@@ -252,5 +253,45 @@ func TestReplanLosesTheRace(t *testing.T) {
 	var conflict *tableerr.VersionConflict
 	if !errors.As(err, &conflict) || conflict.Expected != 0 || conflict.Found != int64(lost) || r.plans != maxRounds/2 {
 		t.Fatalf("got %v after %d lost races and %d plans", err, lost, r.plans)
+	}
+}
+
+// secondLost loses the second put of commits, and its answer.
+type secondLost struct {
+	objstore.Store
+	puts int
+}
+
+func (s *secondLost) PutAllIfAbsent(ctx context.Context, objects []objstore.Object) (int, error) {
+	if s.puts++; s.puts == 2 {
+		return 0, &objstore.UnknownOutcomeError{Key: objects[0].Key, Err: errors.New("no answer")}
+	}
+	return s.Store.PutAllIfAbsent(ctx, objects)
+}
+
+// TestUnclearIsNotReplanned makes sure that an edit which may yet turn up in the
+// log is not planned anew: it would be there twice, or its first commit would
+// name files that the new plan has removed.
+func TestUnclearIsNotReplanned(t *testing.T) {
+	store := memstore.New()
+	create(t, store)
+	hold := &holdStore{Store: &secondLost{Store: store}}
+	table := open(t, hold)
+	r := newReplacing(t, table.Current(), "mine")
+	r.Revalidate = func(context.Context, *snapshot.Snapshot) error {
+		if r.checks++; r.checks > 1 {
+			return ErrReplan
+		}
+		return nil
+	}
+	out := together(t, table, hold, newEdit(table.Current(), "before"), r.edit)
+	if out[0].err != nil {
+		t.Fatal(out[0].err)
+	}
+	if tableerr.TokenOf(out[1].err) != tableerr.TokenCommitUnknown || r.plans != 0 {
+		t.Errorf("got %v after %d plans", out[1].err, r.plans)
+	}
+	if got := fileNames(t, store); got != "2: first before" {
+		t.Errorf("the table is %s", got)
 	}
 }
