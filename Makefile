@@ -46,8 +46,8 @@ vet:
 unit: ## the Go tests, the layer test among them; in CI with 200 seeds of the model test
 	$(if $(CI),SEEDS=$(or $(SEEDS),200)) $(GO) test -count=1 -timeout 30m ./...
 
-race: ## the Go tests under the race detector, in another time zone
-	TZ=Asia/Kolkata $(GO) test -count=1 -timeout 30m $(RACE) ./...
+race: ## the Go tests under the race detector, in another time zone, with 10 seeds each
+	SEEDS=$(or $(SEEDS),10) TZ=Asia/Kolkata $(GO) test -count=1 -timeout 30m $(RACE) ./...
 
 model: ## random operations against the reference, SEEDS (200) scripts of 300 steps; SEED=n begins with script n
 	SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 0 -run '^TestModel' ./tablecore

@@ -219,57 +219,50 @@ func TestRollbackRequestIDs(t *testing.T) {
 
 // TestRollbackAmongAppends takes a table back again and again while others
 // append: a row that was acknowledged is there unless an accepted rollback
-// named its version.
+// named its version. Each attempt sets off a few appends, so that some meet them
+// and some get through.
 func TestRollbackAmongAppends(t *testing.T) {
-	const rounds, clients = 100, 4
+	const rounds, clients, most = 100, 4, 3
 	table, _ := looseTable(t)
 	var mu sync.Mutex
 	acknowledged, undone := map[int64]string{}, map[int64]bool{}
-	done := make(chan struct{})
+	turns := make(chan int, most)
 	var appenders sync.WaitGroup
-	for client := range clients {
+	for range clients {
 		appenders.Go(func() {
 			f := &fixture{t: t, mem: memory.NewCheckedAllocator(memory.DefaultAllocator), table: table}
-			for n := 0; ; n++ {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				temp := fmt.Sprint(client*10_000 + n)
-				r, err := f.append(tablecore.AppendOptions{}, rowsOf(rowAt("EWR", 0, temp)))
+			for turn := range turns {
+				r, err := f.append(tablecore.AppendOptions{}, rowsOf(rowAt("EWR", 0, fmt.Sprint(turn))))
 				if err != nil {
 					t.Error(err)
-					return
+					continue
 				}
 				mu.Lock()
-				acknowledged[r.CommittedVersion] = temp
+				acknowledged[r.CommittedVersion] = fmt.Sprint(turn)
 				mu.Unlock()
 			}
 		})
 	}
-	for accepted := 0; accepted < rounds && !t.Failed(); {
-		d, err := table.Describe(t.Context(), tablecore.At{})
-		if err != nil {
-			t.Fatal(err)
+	for turn, accepted := 0, 0; accepted < rounds && !t.Failed(); {
+		for range turn % (most + 1) {
+			turns <- turn
+			turn++
 		}
-		target := max(0, d.Version-3)
-		for undone[target] { // to bring nothing back
-			target--
-		}
-		r, err := table.Rollback(t.Context(), tablecore.RollbackOptions{Version: target, ExpectedVersion: d.Version})
+		turn++
+		r, err := rollbackThree(t, table, undone)
 		if tableerr.TokenOf(err) == tableerr.TokenVersionConflict {
 			continue
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			break
 		}
 		accepted++
 		for _, u := range r.Undone {
 			undone[u.Version] = true
 		}
 	}
-	close(done)
+	close(turns)
 	appenders.Wait()
 	stored := map[string]bool{}
 	for _, row := range brief(t, mustScan(t, table)) {
@@ -280,6 +273,20 @@ func TestRollbackAmongAppends(t *testing.T) {
 			t.Errorf("version %d: undone %t, stored %t", version, undone[version], stored[row])
 		}
 	}
+}
+
+// rollbackThree takes a table three versions back, or further to one that was
+// not taken back before, so that nothing comes again.
+func rollbackThree(t *testing.T, table *tablecore.Table, undone map[int64]bool) (*tablecore.RollbackReport, error) {
+	d, err := table.Describe(t.Context(), tablecore.At{})
+	if err != nil {
+		return nil, err
+	}
+	target := max(0, d.Version-3)
+	for undone[target] {
+		target--
+	}
+	return table.Rollback(t.Context(), tablecore.RollbackOptions{Version: target, ExpectedVersion: d.Version})
 }
 
 func mustScan(t *testing.T, table *tablecore.Table) []string {
