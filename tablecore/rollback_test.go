@@ -219,8 +219,8 @@ func TestRollbackRequestIDs(t *testing.T) {
 
 // TestRollbackAmongAppends takes a table back again and again while others
 // append: a row that was acknowledged is there unless an accepted rollback
-// named its version. Each attempt sets off a few appends, so that some meet them
-// and some get through.
+// named its version. Each of 100 rollbacks meets a few appends and is repeated
+// until they are through.
 func TestRollbackAmongAppends(t *testing.T) {
 	const rounds, clients, most = 100, 4, 3
 	table, _ := looseTable(t)
@@ -243,21 +243,19 @@ func TestRollbackAmongAppends(t *testing.T) {
 			}
 		})
 	}
-	for turn, accepted := 0, 0; accepted < rounds && !t.Failed(); {
-		for range turn % (most + 1) {
-			turns <- turn
-			turn++
-		}
-		turn++
-		r, err := rollbackThree(t, table, undone)
-		if tableerr.TokenOf(err) == tableerr.TokenVersionConflict {
+	for turn := range rounds * most {
+		turns <- turn
+		if turn%most != 0 {
 			continue
+		}
+		r, err := rollbackThree(t, table, undone)
+		for tableerr.TokenOf(err) == tableerr.TokenVersionConflict {
+			r, err = rollbackThree(t, table, undone)
 		}
 		if err != nil {
 			t.Error(err)
 			break
 		}
-		accepted++
 		for _, u := range r.Undone {
 			undone[u.Version] = true
 		}
