@@ -2,9 +2,7 @@ package update
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/bits"
 	"slices"
 	"sort"
@@ -280,23 +278,10 @@ func (m *matcher) ordinal(bound any) (uint64, bool) {
 
 // read compares the index values of ranges with the keys of the spans.
 func (m *matcher) read(ctx context.Context, file *filecache.File, path string, spans []span, ranges []datafile.RowRange) (found matches, err error) {
-	rows, err := file.Read(ctx, datafile.ReadRequest{Fields: []arrow.Field{m.index}, Ranges: ranges})
-	if err != nil {
-		return found, err
-	}
-	defer rows.Release()
 	var ordinals []uint64
-	for {
-		batch, err := rows.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return found, nil
-		}
-		if err != nil {
-			return matches{}, err
-		}
-		first := rows.FirstRow()
+	err = file.Each(ctx, datafile.ReadRequest{Fields: []arrow.Field{m.index}, Ranges: ranges}, func(first int64, batch arrow.RecordBatch) (err error) {
 		if ordinals, err = m.source.snap.Domain.AppendOrdinals(ordinals[:0], batch.Column(0)); err != nil {
-			return matches{}, corruptKeys(path, first, err)
+			return corruptKeys(path, first, err)
 		}
 		end := first + int64(len(ordinals))
 		for len(spans) > 0 && spans[0].run.End <= first {
@@ -312,7 +297,12 @@ func (m *matcher) read(ctx context.Context, file *filecache.File, path string, s
 				found.places = append(found.places, s.place+int64(k))
 			})
 		}
+		return nil
+	})
+	if err != nil {
+		return matches{}, err
 	}
+	return found, nil
 }
 
 func corruptKeys(path string, row int64, err error) error {
@@ -352,27 +342,18 @@ func skip(values []uint64, want uint64) int {
 // unsorted looks at every row of a file whose rows are in no order.
 func (m *matcher) unsorted(ctx context.Context, file *filecache.File, path string) (matches, error) {
 	def := m.source.snap.Def
-	rows, err := file.Read(ctx, datafile.ReadRequest{Fields: snapshot.StorageFields(def, append(slices.Clone(def.EntityColumns), def.IndexColumn))})
+	fields := snapshot.StorageFields(def, append(slices.Clone(def.EntityColumns), def.IndexColumn))
+	scan := unsortedScan{matcher: m, encoder: entitykey.NewEncoder(m.source.snap.Layout)}
+	err := file.Each(ctx, datafile.ReadRequest{Fields: fields}, func(first int64, batch arrow.RecordBatch) error {
+		if err := scan.keysOf(batch); err != nil {
+			return corruptKeys(path, first, err)
+		}
+		return scan.compare(first)
+	})
 	if err != nil {
 		return matches{}, err
 	}
-	defer rows.Release()
-	scan := unsortedScan{matcher: m, encoder: entitykey.NewEncoder(m.source.snap.Layout)}
-	for {
-		batch, err := rows.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return scan.found, nil
-		}
-		if err != nil {
-			return matches{}, err
-		}
-		if err := scan.keysOf(batch); err != nil {
-			return matches{}, corruptKeys(path, rows.FirstRow(), err)
-		}
-		if err := scan.compare(rows.FirstRow()); err != nil {
-			return matches{}, err
-		}
-	}
+	return scan.found, nil
 }
 
 // unsortedScan compares rows that are in no order with the keys.
