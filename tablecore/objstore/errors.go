@@ -13,6 +13,9 @@ var (
 	ErrExist = errors.New("object exists")
 	// ErrNoSpace says that the store, or the quota in it, is full. There was no effect.
 	ErrNoSpace = errors.New("no space left in the store")
+	// ErrOutside says that the name leads out of the store, through a symbolic
+	// link.
+	ErrOutside = errors.New("a symbolic link leads out of the store")
 	// ErrTooLarge says that an object is larger than MaxGetBytes.
 	ErrTooLarge = errors.New("object is too large to be read at once")
 )

@@ -47,6 +47,8 @@ type Info struct {
 type Object struct {
 	Key  string
 	Data []byte
+	// Private objects are readable by the user of this process alone, where the driver knows users.
+	Private bool
 }
 
 // Reader reads one object at random. It goes on giving the bytes the object had when it was opened, also after the

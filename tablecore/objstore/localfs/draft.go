@@ -115,6 +115,9 @@ func (d *draft) remove() error {
 	return errors.Join(err, d.file.Close())
 }
 
+// privateMode is that of objects for the user of this process alone.
+const privateMode = 0o600
+
 // fill makes a draft of one object, not yet durable.
 func (s *Store) fill(o objstore.Object) (*draft, error) {
 	if err := objstore.CheckWritable(o.Key); err != nil {
@@ -124,7 +127,13 @@ func (s *Store) fill(o objstore.Object) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.Write(o.Data); err != nil {
+	if o.Private {
+		err = d.file.Chmod(privateMode)
+	}
+	if err == nil {
+		_, err = d.Write(o.Data)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.remove())
 	}
 	return d, nil

@@ -43,6 +43,32 @@ func readKind(err error) error {
 	return kind(err)
 }
 
+// lookKind is readKind for the name of an object. os.Root refuses a symbolic link that leads outside, or nowhere, by an
+// error of its own; where it does there is a link on the way.
+func (s *Store) lookKind(key string, err error) error {
+	if found := readKind(err); errors.Is(found, objstore.ErrNotExist) || errors.Is(found, fs.ErrPermission) || !s.linked(key) {
+		return found
+	}
+	return fmt.Errorf("%w: %w", objstore.ErrOutside, err)
+}
+
+// linked reports whether a part of a key is a symbolic link.
+func (s *Store) linked(key string) bool {
+	for i := range len(key) + 1 {
+		if i < len(key) && key[i] != '/' {
+			continue
+		}
+		info, err := s.root.Lstat(key[:i])
+		if err != nil {
+			return false
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // refused reports whether err is one by which the kernel says that it has not linked or renamed. After any other one
 // (an I/O error, a time-out of a network file system) the name must be looked at.
 func refused(err error) bool {

@@ -46,6 +46,11 @@ func TestLinksThatLeadOut(t *testing.T) {
 		_, errs["list directories"] = s.ListDirs(ctx, dir)
 		for _, errs["list"] = range s.List(ctx, dir+"/", "") {
 		}
+		for _, what := range []string{"get", "open", "head"} {
+			if !errors.Is(errs[what], objstore.ErrOutside) {
+				t.Errorf("%s through %s: %v", what, dir, errs[what])
+			}
+		}
 		for what, err := range errs {
 			if err == nil || errors.Is(err, objstore.ErrNotExist) && what != "trash of the link" {
 				t.Errorf("%s through %s: %v", what, dir, err)
@@ -118,6 +123,25 @@ func TestLinksInside(t *testing.T) {
 	defer func() { _ = sub.Close() }()
 	if current, err := sub.Current(t.Context()); !current || err != nil {
 		t.Errorf("current: %v, %v", current, err)
+	}
+}
+
+// TestPrivate gives the objects that say so to the user of this process alone.
+func TestPrivate(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	objects := []objstore.Object{{Key: "secret", Data: []byte("key"), Private: true}, {Key: "open", Data: []byte("all")}}
+	if n, err := s.PutAllIfAbsent(t.Context(), objects); n != 2 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	for key, others := range map[string]bool{"secret": false, "open": true} {
+		info, err := os.Stat(path(s, key))
+		if err != nil || (info.Mode()&0o044 != 0) != others || info.Mode()&0o600 != 0o600 {
+			t.Errorf("%s has the mode %v, %v", key, info.Mode(), err)
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *Store) openObject(ctx context.Context, op objstore.Op, key string) (*os
 	}
 	f, err := s.root.OpenFile(key, readFlags, 0)
 	if err != nil {
-		return nil, nil, &objstore.OpError{Op: op, Key: key, Err: readKind(err)}
+		return nil, nil, &objstore.OpError{Op: op, Key: key, Err: s.lookKind(key, err)}
 	}
 	info, err := f.Stat()
 	if err == nil {
@@ -190,7 +190,7 @@ func (s *Store) Head(ctx context.Context, key string) (objstore.Info, error) {
 		err = regular(info)
 	}
 	if err != nil {
-		return objstore.Info{}, &objstore.OpError{Op: objstore.OpHead, Key: key, Err: readKind(err)}
+		return objstore.Info{}, &objstore.OpError{Op: objstore.OpHead, Key: key, Err: s.lookKind(key, err)}
 	}
 	return objstore.Info{Key: key, Size: info.Size(), Modified: modified(info.ModTime())}, nil
 }
