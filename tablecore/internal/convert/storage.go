@@ -205,7 +205,10 @@ func singlesToHalves(mem memory.Allocator, arr arrow.Array) (arrow.Array, error)
 
 func timesFromStorage(mem memory.Allocator, arr arrow.Array, t *arrow.TimestampType) (arrow.Array, error) {
 	_, factor := stored(t)
-	if factor == 1 {
+	switch {
+	case arr.DataType().ID() == arrow.INT64 && t.Unit != arrow.Nanosecond:
+		return microseconds(mem, arr, t)
+	case factor == 1:
 		return retyped(arr, t), nil
 	}
 	bad := -1

@@ -75,26 +75,35 @@ func intersectRuns(a, b cursor) (count, first uint64) {
 // Union returns the pairs that are in any of the sets.
 func Union(sets ...*Set) (*Set, error) {
 	b := NewBuilder()
-	var h sources
-	for _, s := range sets {
-		if s.Entities() > 0 {
-			h = append(h, source{set: s, cursor: s.cursor(0)})
-		}
-	}
-	heap.Init(&h)
-	for len(h) > 0 {
+	for h := newSources(sets); len(h) > 0; h.next() {
 		top := &h[0]
 		if key := top.set.Key(top.entity); !b.started || key != b.key {
 			b.Entity(key)
 		}
 		b.AddRun(top.cursor.start, top.cursor.end)
-		if top.advance() {
-			heap.Fix(&h, 0)
-		} else {
-			heap.Pop(&h)
-		}
 	}
 	return b.Finish()
+}
+
+// Shared returns the smallest pair, by entity key and then by interval, that
+// more than one of the sets has.
+func Shared(sets ...*Set) (key string, id uint64, found bool) {
+	last := uint64(0) // covered interval of the entity
+	begun := false
+	for h := newSources(sets); len(h) > 0; h.next() {
+		top := &h[0]
+		if next := top.set.Key(top.entity); !begun || next != key {
+			key, last, begun = next, top.cursor.end, true
+			continue
+		}
+		// Runs come by their start, so a run before this one reaches its start or
+		// none does.
+		if top.cursor.start <= last {
+			return key, top.cursor.start, true
+		}
+		last = top.cursor.end
+	}
+	return "", 0, false
 }
 
 // source is a set of a union with how far it has been read.
@@ -119,6 +128,27 @@ func (s *source) advance() bool {
 
 // sources is a heap by entity key and start of the run.
 type sources []source
+
+// newSources begins at the first run of each set.
+func newSources(sets []*Set) sources {
+	var h sources
+	for _, s := range sets {
+		if s.Entities() > 0 {
+			h = append(h, source{set: s, cursor: s.cursor(0)})
+		}
+	}
+	heap.Init(&h)
+	return h
+}
+
+// next moves behind the smallest run.
+func (h *sources) next() {
+	if (*h)[0].advance() {
+		heap.Fix(h, 0)
+	} else {
+		heap.Pop(h)
+	}
+}
 
 func (h sources) Len() int      { return len(h) }
 func (h sources) Swap(i, j int) { h[i], h[j] = h[j], h[i] }

@@ -177,6 +177,35 @@ func TestIntersectAndUnion(t *testing.T) {
 	}
 }
 
+// TestShared finds the smallest pair that two of some sets have.
+func TestShared(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 1000 {
+		seen, shared := naive{}, naive{}
+		sets := []*Set{{}}
+		for range rng.IntN(5) {
+			s := random(rng)
+			for p := range s {
+				if seen[p] && rng.IntN(4) > 0 { // few meet
+					delete(s, p)
+				} else if seen[p] {
+					shared[p] = true
+				}
+				seen[p] = true
+			}
+			sets = append(sets, s.build(t))
+		}
+		key, id, found := Shared(sets...)
+		want := shared.sorted()
+		if found != (len(want) > 0) || found && (pair{key, id}) != want[0] {
+			t.Fatalf("got %q, %d, %t of %v", key, id, found, want)
+		}
+	}
+	if _, _, found := Shared(); found {
+		t.Error("no sets share something")
+	}
+}
+
 // TestLongStreams goes over skips: two sets of many runs of which few meet.
 func TestLongStreams(t *testing.T) {
 	const n = 50_000

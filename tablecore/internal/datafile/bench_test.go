@@ -118,7 +118,7 @@ func BenchmarkWrite(b *testing.B) {
 	const rows = 1 << 20
 	for _, dict := range []bool{true, false} {
 		batches := ticks(rows, 1000, dict)
-		for _, c := range []Compression{Auto, Zstd} {
+		for _, c := range []Compression{Auto, Zstd, Cold} {
 			b.Run(fmt.Sprintf("rows=%d/dictionaries=%v/%s", rows, dict, c), func(b *testing.B) {
 				var size int
 				for b.Loop() {

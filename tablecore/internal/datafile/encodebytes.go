@@ -49,8 +49,9 @@ func (e *bytesEncoder) encodeIndices(c *chunkWriter, in *leafInput, s *scratch, 
 		s.body = append(s.body, v...)
 		addBytes(chunk, v)
 	}
-	// Indices are small as they are; only a long dictionary leaves much to gain.
-	if c.adaptive && len(s.body) < pageBytes/4 {
+	// Indices are small as they are; to Snappy only a long dictionary leaves much to
+	// gain.
+	if c.adaptive && c.codec == compress.Codecs.Snappy && len(s.body) < pageBytes/4 {
 		c.codec = compress.Codecs.Uncompressed
 	}
 	c.adaptive = false

@@ -243,6 +243,10 @@ func describeChunk(meta *metadata.ColumnChunkMetaData, size int64) (chunkInfo, e
 		chunk.start, chunk.dictionary = at, true
 	}
 	length := meta.TotalCompressedSize()
+	if chunk.values == 0 { // arrow-cpp writes such row groups, with no place for their pages
+		chunk.start, chunk.dictionary = 0, false
+		return chunk, nil
+	}
 	if chunk.start < int64(len(magic)) || length < 0 || chunk.start > size || length > size-chunk.start || meta.DataPageOffset() > chunk.start+length {
 		return chunk, fmt.Errorf("its %d bytes from %d lie outside the file", length, chunk.start)
 	}

@@ -24,6 +24,10 @@ const (
 	LZ4Raw
 	// Uncompressed compresses nothing.
 	Uncompressed
+	// Cold is for files that are written once and stay: Zstandard, but for what
+	// encodes so well that it would gain next to nothing. Nobody asks for it by
+	// name.
+	Cold
 )
 
 var compressionNames = [...]string{"auto", "zstd", "snappy", "lz4_raw", "uncompressed"}
@@ -55,7 +59,7 @@ func ParseCompression(text string) (Compression, error) {
 // already makes it small.
 func (c Compression) codec(compact bool) compress.Compression {
 	switch c {
-	case Zstd:
+	case Zstd, Cold:
 		return compress.Codecs.Zstd
 	case LZ4Raw:
 		return compress.Codecs.Lz4Raw
@@ -68,6 +72,10 @@ func (c Compression) codec(compact bool) compress.Compression {
 	}
 	return compress.Codecs.Snappy
 }
+
+// adaptive says whether the first page of a column decides if its codec is of
+// use.
+func (c Compression) adaptive(compact bool) bool { return c == Cold || c == Auto && !compact }
 
 // Row group limits that hold where WriteOptions sets none.
 const (

@@ -64,7 +64,7 @@ func stockWrite(t testing.TB, batch arrow.RecordBatch, rowGroup int64, props ...
 func TestStockReaderReadsOurFiles(t *testing.T) {
 	for _, schema := range []*arrow.Schema{flatSchema(), nestedSchema()} {
 		for _, n := range []int{1, 7, 500, 33000} {
-			for _, compression := range []Compression{Auto, Zstd, LZ4Raw} {
+			for _, compression := range []Compression{Auto, Zstd, LZ4Raw, Cold} {
 				if n > 500 && compression != Auto {
 					continue
 				}

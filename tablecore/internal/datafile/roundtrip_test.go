@@ -268,7 +268,7 @@ func sameBatch(t testing.TB, want, got arrow.RecordBatch) {
 
 func TestRoundTripOfFlatTypes(t *testing.T) {
 	schema := flatSchema()
-	for _, compression := range []Compression{Auto, Zstd, Snappy, LZ4Raw, Uncompressed} {
+	for _, compression := range []Compression{Auto, Zstd, Snappy, LZ4Raw, Uncompressed, Cold} {
 		t.Run(compression.String(), func(t *testing.T) {
 			mem := checkedMem(t)
 			rng := rand.New(rand.NewPCG(1, 2))

@@ -50,7 +50,7 @@ func newColumn(field arrow.Field, descrs []*schema.Column, c Compression) (colum
 		}
 		small := compact(typ)
 		col.leaves = append(col.leaves, leafColumn{
-			descr: descrs[i], encoder: encoder, codec: c.codec(small), adaptive: c == Auto && !small,
+			descr: descrs[i], encoder: encoder, codec: c.codec(small), adaptive: c.adaptive(small),
 		})
 	}
 	return col, nil

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 )
@@ -259,6 +262,31 @@ func TestRowGroupLimits(t *testing.T) {
 	}
 }
 
+// TestRowGroupWithoutRows reads what pyarrow 26.0.1 writes of a table without
+// rows.
+func TestRowGroupWithoutRows(t *testing.T) {
+	raw, err := os.ReadFile("testdata/norows.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	defer mem.AssertSize(t, 0)
+	f := openFile(t, raw, mem)
+	if groups := f.RowGroups(); len(groups) != 1 || groups[0].Rows != 0 {
+		t.Fatalf("row groups %+v", groups)
+	}
+	fields := []arrow.Field{{Name: "b", Type: arrow.FixedWidthTypes.Boolean, Nullable: true}, {Name: "i", Type: arrow.PrimitiveTypes.Int8, Nullable: true},
+		{Name: "l", Type: arrow.ListOf(arrow.BinaryTypes.String), Nullable: true}}
+	rows, err := f.Read(t.Context(), ReadRequest{Fields: fields})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Release()
+	if batch, err := rows.Next(t.Context()); err != io.EOF {
+		t.Errorf("got %v, %v", batch, err)
+	}
+}
+
 func TestEmptyFile(t *testing.T) {
 	raw, written := writeFile(t, flatSchema(), WriteOptions{})
 	if written.Rows != 0 || written.RowGroups != 0 || len(written.Columns) != flatSchema().NumFields() {
@@ -404,6 +432,34 @@ func TestWriteErrorsPassThrough(t *testing.T) {
 	}
 }
 
+// TestCold: what gains nothing by Zstandard is not compressed by it.
+func TestCold(t *testing.T) {
+	const rows = 40_000
+	schema := arrow.NewSchema([]arrow.Field{{Name: "random", Type: arrow.PrimitiveTypes.Int64}, {Name: "periodic", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "price", Type: arrow.PrimitiveTypes.Float64}}, nil)
+	mem := checkedMem(t)
+	b := array.NewRecordBuilder(mem, schema)
+	defer b.Release()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range rows {
+		b.Field(0).(*array.Int64Builder).Append(rng.Int64())
+		b.Field(1).(*array.Int64Builder).Append(int64(i % 7 * 1000))
+		b.Field(2).(*array.Float64Builder).Append(float64(rng.IntN(100)) / 100)
+	}
+	batch := b.NewRecordBatch()
+	defer batch.Release()
+	raw, _ := writeFile(t, schema, WriteOptions{Mem: mem, Compression: Cold}, batch)
+	f := openFile(t, raw, mem)
+	for i, want := range []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Zstd, compress.Codecs.Zstd} {
+		if got := f.footer.chunks[i].codec; got != want {
+			t.Errorf("column %s: %s", schema.Field(i).Name, got)
+		}
+	}
+	got := readAll(t, f, mem, ReadRequest{Fields: schema.Fields()})
+	defer got.Release()
+	sameBatch(t, batch, got)
+}
+
 func TestCompressionNames(t *testing.T) {
 	for _, c := range []Compression{Auto, Zstd, Snappy, LZ4Raw, Uncompressed} {
 		if got, err := ParseCompression(strings.ToUpper(c.String())); err != nil || got != c {
@@ -415,6 +471,9 @@ func TestCompressionNames(t *testing.T) {
 	}
 	if _, err := ParseCompression("gzip"); err == nil || !strings.Contains(err.Error(), "zstd") {
 		t.Errorf("gzip: %v", err)
+	}
+	if _, err := ParseCompression(Cold.String()); err == nil {
+		t.Error("files are made cold by name")
 	}
 	if s := Compression(99).String(); s != "compression(99)" {
 		t.Error(s)
