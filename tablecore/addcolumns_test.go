@@ -2,6 +2,7 @@ package tablecore_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -363,6 +364,39 @@ func TestRandomTypesAreAdded(t *testing.T) {
 			f.check("exact", f.exact)
 			f.check("compat", f.plain)
 			f.checkProjection(f.schema.Field(f.schema.NumFields() - 1).Name)
+		})
+	}
+}
+
+// TestColumnUndoneMeanwhile has a rollback take an added column away while an
+// append is under way. Without the column the stream fits, sent again; with it,
+// it does not.
+func TestColumnUndoneMeanwhile(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		schema *arrow.Schema
+		token  tableerr.Token
+	}{
+		{"not sent", weather, tableerr.TokenVersionConflict},
+		{"sent", columnsOf(append(weather.Fields(), quality.Fields()...)...), tableerr.TokenSchemaMismatch},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.mustAppend(rowsOf(rowAt("EWR", 0, "0")))
+			if _, err := f.table.AddColumns(t.Context(), tablecore.AddColumnsOptions{Schema: quality}); err != nil {
+				t.Fatal(err)
+			}
+			b := tabletest.Batch(t, f.mem, c.schema, rowsOf(rowAt("EWR", 1, "1")))
+			defer b.Release()
+			_, err := f.table.Append(t.Context(), during{tabletest.NewReader(c.schema, b), func() { f.rollback(1) }}, tablecore.AppendOptions{})
+			if tableerr.TokenOf(err) != c.token {
+				t.Fatalf("got %v", err)
+			}
+			var conflict *tableerr.VersionConflict
+			if errors.As(err, &conflict) && (conflict.Expected != 2 || conflict.Found != 3) {
+				t.Errorf("got %+v", conflict)
+			}
+			f.wantRows(nil, jsonRow("EWR", 0, "0"))
 		})
 	}
 }

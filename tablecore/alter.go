@@ -84,6 +84,7 @@ type alteration[R any] struct {
 
 // alterTable runs an alteration.
 func alterTable[R any](ctx context.Context, t *Table, a alteration[R]) (*R, error) {
+	defer t.undisturbed(a.expected)()
 	r, err := a.run(ctx, t)
 	if err != nil {
 		return nil, t.wrap(storeError(err))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"contrail/tablecore/internal/attempt"
 	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/ingest"
@@ -146,15 +147,22 @@ func (t *Table) prepareOn(s *snapshot.Snapshot, schema *arrow.Schema, o AppendOp
 	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
 		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
 	}
-	a, err := ingest.NewAppend(s, schema, ingest.AppendConfig{
-		Store: t.store, Files: t.files, Mem: t.warehouse.opts.Allocator, Rows: t.warehouse.rows, MemoryBudget: t.warehouse.opts.MemoryBudget, Budget: t.warehouse.budget,
-		Scratch: scratch.Dir(t.warehouse.opts.Scratch),
-		Write:   write, Now: t.warehouse.opts.Clock, NewID: t.warehouse.newUUID, Software: t.warehouse.opts.Software, Digest: o.RequestID != "",
-	})
+	cfg := t.appendConfig(write)
+	cfg.Digest = o.RequestID != ""
+	a, err := ingest.NewAppend(s, schema, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &prepared{Append: a}, nil
+}
+
+// appendConfig is what an append with some settings works with.
+func (t *Table) appendConfig(write datafile.WriteOptions) ingest.AppendConfig {
+	return ingest.AppendConfig{
+		Store: t.store, Files: t.files, Mem: t.warehouse.opts.Allocator, Rows: t.warehouse.rows, MemoryBudget: t.warehouse.opts.MemoryBudget, Budget: t.warehouse.budget,
+		Scratch: scratch.Dir(t.warehouse.opts.Scratch),
+		Write:   write, Now: t.warehouse.opts.Clock, NewID: t.warehouse.newUUID, Software: t.warehouse.opts.Software,
+	}
 }
 
 // Append stores the rows of a stream as one commit, all or nothing. The order
@@ -163,6 +171,7 @@ func (t *Table) prepareOn(s *snapshot.Snapshot, schema *arrow.Schema, o AppendOp
 // whose request id the table knows is read to its end and answered with the
 // first one's report.
 func (t *Table) Append(ctx context.Context, rows RowReader, o AppendOptions) (*AppendReport, error) {
+	defer t.undisturbed(o.ExpectedVersion)()
 	stream := &stream{RowReader: rows}
 	report, err := t.append(ctx, stream, o)
 	if !stream.failed {
@@ -193,13 +202,15 @@ func (t *Table) append(ctx context.Context, rows RowReader, o AppendOptions) (*A
 	if p.repeats != nil {
 		return t.replayAppend(ctx, p, rows)
 	}
+	attempt := t.attempts.Begin()
+	defer attempt.End(ctx)
 	if err := p.Write(ctx, rows); err != nil {
 		return nil, err
 	}
 	if p.Rows() == 0 {
 		return t.emptyAppend(ctx, p.Append, o)
 	}
-	return t.publishAppend(ctx, p.Append, o)
+	return t.publishAppend(ctx, p.Append, o, attempt)
 }
 
 // emptyAppend answers a stream without rows. It commits nothing, so there is
@@ -218,9 +229,20 @@ func (t *Table) emptyAppend(ctx context.Context, a *ingest.Append, o AppendOptio
 	return newAppendReport(s.Version(), a, o), nil
 }
 
-// publishAppend makes the checks that follow the rows and commits what was
-// written.
-func (t *Table) publishAppend(ctx context.Context, a *ingest.Append, o AppendOptions) (*AppendReport, error) {
+// publishAppend commits what an attempt has written, or answers with the report
+// of who was quicker with the same request id.
+func (t *Table) publishAppend(ctx context.Context, a *ingest.Append, o AppendOptions, by *attempt.Attempt) (*AppendReport, error) {
+	report, err := t.publish(ctx, a, o, func(edit *txn.Edit) { edit.Present = by.Check })
+	if known := knownRequest(err); known != nil {
+		return t.firstReport(ctx, known, ingest.OpAppend, a.Digest())
+	}
+	return report, err
+}
+
+// publish makes the checks that follow the rows and commits them by an edit that
+// refine completes. After an error, but for COMMIT_UNKNOWN, the append is
+// discarded.
+func (t *Table) publish(ctx context.Context, a *ingest.Append, o AppendOptions, refine func(*txn.Edit)) (*AppendReport, error) {
 	edit, report, err := t.appendEdit(a, o)
 	if err == nil {
 		err = t.checkWritten(ctx, a, o)
@@ -229,6 +251,7 @@ func (t *Table) publishAppend(ctx context.Context, a *ingest.Append, o AppendOpt
 		a.Discard(ctx)
 		return nil, err
 	}
+	refine(edit)
 	a.Remember()
 	landed, err := t.txn.Publish(ctx, edit)
 	if err == nil {
@@ -236,10 +259,6 @@ func (t *Table) publishAppend(ctx context.Context, a *ingest.Append, o AppendOpt
 	}
 	if landed == nil && tableerr.TokenOf(err) != tableerr.TokenCommitUnknown {
 		a.Discard(ctx)
-	}
-	var known *txn.KnownRequest
-	if errors.As(err, &known) {
-		return t.firstReport(ctx, known.Request, ingest.OpAppend, edit.Request.Digest)
 	}
 	return nil, err
 }
@@ -294,14 +313,20 @@ func (t *Table) appendEdit(a *ingest.Append, o AppendOptions) (*txn.Edit, *Appen
 }
 
 func newAppendReport(version int64, a *ingest.Append, o AppendOptions) *AppendReport {
-	w := a.Settings()
-	r := &AppendReport{StartingVersion: version, CommittedVersion: version, Rows: a.Rows(), DataFiles: []DataFileReport{},
+	r := emptyReport(version, a.Settings(), o)
+	r.Rows = a.Rows()
+	for _, f := range a.Files() {
+		r.DataFiles = append(r.DataFiles, DataFileReport{Path: f.Path, Rows: f.Rows, RowGroups: f.RowGroups, Bytes: f.Bytes})
+	}
+	return r
+}
+
+// emptyReport is the report of an append without rows.
+func emptyReport(version int64, w datafile.WriteOptions, o AppendOptions) *AppendReport {
+	r := &AppendReport{StartingVersion: version, CommittedVersion: version, DataFiles: []DataFileReport{},
 		Compression: w.Compression.String(), MaxRowsPerRowGroup: w.MaxRowsPerRowGroup, MaxBytesPerRowGroup: w.MaxBytesPerRowGroup}
 	if o.RequestID != "" {
 		r.RequestID = &o.RequestID
-	}
-	for _, f := range a.Files() {
-		r.DataFiles = append(r.DataFiles, DataFileReport{Path: f.Path, Rows: f.Rows, RowGroups: f.RowGroups, Bytes: f.Bytes})
 	}
 	return r
 }

@@ -17,7 +17,7 @@ func TestAsOf(t *testing.T) {
 	start := time.Date(2026, 11, 30, 5, 0, 0, 0, time.UTC)
 	now := start
 	store := memstore.New()
-	house, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Clock: func() time.Time { return now }, Random: tabletest.Random(1)})
+	house, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Clock: func() time.Time { return now }, Random: tabletest.Random(1), Maintenance: unmaintained})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestAsOf(t *testing.T) {
 func TestAsOfAndHistoryBehindACheckpoint(t *testing.T) {
 	store, clock := memstore.New(), tabletest.NewClock()
 	open := func() *tablecore.Table {
-		house, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Clock: clock.Now, Random: tabletest.Random(1)})
+		house, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Clock: clock.Now, Random: tabletest.Random(1), Maintenance: unmaintained})
 		if err != nil {
 			t.Fatal(err)
 		}

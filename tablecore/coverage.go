@@ -7,8 +7,6 @@ import (
 
 	"contrail/tablecore/internal/gaps"
 	"contrail/tablecore/internal/snapshot"
-	"contrail/tablecore/tabledef"
-	"contrail/tablecore/tableerr"
 )
 
 // The kinds of a coverage query.
@@ -60,9 +58,5 @@ func (t *Table) indexed(ctx context.Context, at At) (*snapshot.Snapshot, error) 
 	if err != nil {
 		return nil, err
 	}
-	if s.Def.IndexColumn == "" {
-		return nil, &tableerr.FormatUnwritable{TableFormat: s.Def.Format.String(), SupportedFormat: tabledef.CurrentFormat.String(),
-			Msg: "the table is a plain Delta table without an index column; upgrade it first"}
-	}
-	return s, nil
+	return s, s.CheckIndexed()
 }

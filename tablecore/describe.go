@@ -9,13 +9,15 @@ import (
 )
 
 // Describe says what the table is and holds. Counting the entities may read
-// the entity directory of each data file once.
+// the entity directory of each data file once, and counting the rows the footer
+// of each that another software wrote without statistics.
 func (t *Table) Describe(ctx context.Context, at At) (*Description, error) {
 	s, err := t.at(ctx, at)
 	if err != nil {
 		return nil, t.wrap(err)
 	}
 	d := t.describe(s)
+	d.Rows = t.countRows(ctx, s)
 	if d.Entities, err = t.countEntities(ctx, s); err != nil {
 		return nil, t.wrap(err)
 	}
@@ -60,6 +62,28 @@ func indexRange(s *snapshot.Snapshot) (lowest, highest any) {
 	return s.IndexValue(first), s.IndexValue(last)
 }
 
+// countRows counts the rows of a snapshot, −1 where it cannot.
+func (t *Table) countRows(ctx context.Context, s *snapshot.Snapshot) int64 {
+	if s.Rows >= 0 {
+		return s.Rows
+	}
+	rows := int64(0)
+	for _, f := range s.Files {
+		if f.Rows >= 0 {
+			rows += f.Rows
+			continue
+		}
+		groups, err := t.files.RowGroups(ctx, s, f)
+		if err != nil {
+			return -1 // a scan tells why
+		}
+		for _, g := range groups {
+			rows += g.Rows
+		}
+	}
+	return rows
+}
+
 // countEntities counts the distinct entities of a snapshot.
 func (t *Table) countEntities(ctx context.Context, s *snapshot.Snapshot) (int64, error) {
 	if len(s.Files) == 0 {
@@ -74,8 +98,8 @@ func (t *Table) countEntities(ctx context.Context, s *snapshot.Snapshot) (int64,
 		if err != nil {
 			return 0, err
 		}
-		for _, run := range index.Directory {
-			seen[run.Key] = struct{}{}
+		for key := range index.Keys() {
+			seen[key] = struct{}{}
 		}
 	}
 	return int64(len(seen)), nil

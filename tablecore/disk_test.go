@@ -108,6 +108,9 @@ func checkFullVerbs(t *testing.T, w *tablecore.Warehouse) {
 	if err := table.WriteCheckpoint(t.Context()); tableerr.TokenOf(err) != tableerr.TokenStorageFull {
 		t.Errorf("a checkpoint on a full disk: %v", err)
 	}
+	if _, err := table.Vacuum(t.Context(), tablecore.VacuumOptions{Apply: true, Expire: true}); err != nil {
+		t.Errorf("a vacuum, which makes room, on a full disk: %v", err)
+	}
 	if _, _, err := scanWeather(t, w); err != nil {
 		t.Error(err)
 	}

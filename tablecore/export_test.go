@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"contrail/tablecore/objstore"
 	"contrail/tablecore/tableerr"
 )
 
@@ -12,6 +13,12 @@ func (o ScanOptions) Unpruned() ScanOptions {
 	o.unpruned = true
 	return o
 }
+
+// KnownRequest is what a refused put's request id is known for.
+var KnownRequest = knownRequest
+
+// Store is where the tables lie.
+func (w *Warehouse) Store() objstore.Store { return w.opts.Store }
 
 // WaitForBackground waits for the background work of the table's warehouse.
 func (t *Table) WaitForBackground() { t.warehouse.WaitForBackground() }
@@ -36,3 +43,15 @@ func (t *Table) WriteState(ctx context.Context) error {
 	t.WaitForBackground() // which may have begun to write one
 	return t.stateWriter.write(ctx, s, true)
 }
+
+// Spoil cuts an object of the table short.
+func (t *Table) Spoil(ctx context.Context, key string) error {
+	data, err := t.store.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	return t.store.Put(ctx, key, data[:len(data)/2])
+}
+
+// Store returns the table's store.
+func (t *Table) Store() objstore.Store { return t.store }

@@ -57,6 +57,9 @@ func formatCalls(t *testing.T, w *tablecore.Warehouse, table *tablecore.Table) (
 		"checkpoint": func() error {
 			return second(table.Checkpoint(ctx, tablecore.CheckpointOptions{ExpectedVersion: stale}))
 		},
+		"upgrade": func() error {
+			return second(table.Upgrade(ctx, tablecore.UpgradeOptions{KeepSnapshots: "soon", ExpectedVersion: stale}))
+		},
 		"rollback": func() error {
 			return second(table.Rollback(ctx, tablecore.RollbackOptions{Version: 99, ExpectedVersion: *stale}))
 		},

@@ -120,7 +120,7 @@ func (h *historian) read(ctx context.Context, version int64) error {
 	_, _, report := txn.ReadExtra(c.Info)
 	operation, requestID := operationOf(c)
 	added, removed := h.follow(c)
-	h.rows = append(h.rows, []any{version, Time{at}, operation, filled(requestID), added.rows, removed.rows, int64(len(c.Adds)), int64(len(c.Removes)),
+	h.rows = append(h.rows, []any{version, Time{at}, operation, filled(requestID), added.rows, removed.rows, added.files, removed.files,
 		added.bytes, removed.bytes, version < h.oldest, filled(string(report))})
 	return nil
 }
@@ -143,8 +143,19 @@ func filled(s string) any {
 	return s
 }
 
-// follow moves on to a commit and returns what it added and removed.
-func (h *historian) follow(c *deltalog.Commit) (added, removed fileSize) {
+// sizes are those of several files.
+type sizes struct{ files, rows, bytes int64 }
+
+func (s *sizes) add(f fileSize) {
+	s.files++
+	s.rows += max(0, f.rows)
+	s.bytes += f.bytes
+}
+
+// follow moves on to a commit and returns what it added and removed. A file that
+// is added while it is live takes its own place, as when a plain table becomes
+// Contrail's.
+func (h *historian) follow(c *deltalog.Commit) (added, removed sizes) {
 	for _, r := range c.Removes {
 		path, err := r.File()
 		size, known := h.files[path]
@@ -154,16 +165,17 @@ func (h *historian) follow(c *deltalog.Commit) (added, removed fileSize) {
 		if err == nil {
 			delete(h.files, path)
 		}
-		removed.rows += max(0, size.rows)
-		removed.bytes += size.bytes
+		removed.add(size)
 	}
 	for _, a := range c.Adds {
 		size := fileSize{snapshot.NumRecords(a.Stats), a.Size}
 		if path, err := a.File(); err == nil {
+			if before, live := h.files[path]; live {
+				removed.add(before)
+			}
 			h.files[path] = size
 		}
-		added.rows += max(0, size.rows)
-		added.bytes += size.bytes
+		added.add(size)
 	}
 	return added, removed
 }

@@ -11,7 +11,6 @@ import (
 	"contrail/tablecore/internal/scan"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/tabledef"
-	"contrail/tablecore/tableerr"
 )
 
 // Files lists the data files of a version by path. The number of row groups
@@ -64,13 +63,9 @@ func (t *Table) listFile(ctx context.Context, s *snapshot.Snapshot, f *snapshot.
 // Entities lists the entities of a version, by entity, with the intervals that
 // hold a row of each. It reads the derived data of every file.
 func (t *Table) Entities(ctx context.Context, at At) (*Listing, error) {
-	s, err := t.at(ctx, at)
+	s, err := t.indexed(ctx, at)
 	if err != nil {
 		return nil, t.wrap(err)
-	}
-	if s.Def.IndexColumn == "" {
-		return nil, t.wrap(&tableerr.FormatUnwritable{TableFormat: s.Def.Format.String(), SupportedFormat: tabledef.CurrentFormat.String(),
-			Msg: "the table is a plain Delta table, which has no entities; upgrade it first"})
 	}
 	var fields []arrow.Field
 	for i, name := range s.Def.EntityColumns {
@@ -143,8 +138,8 @@ func (t *Table) listKeys(ctx context.Context, s *snapshot.Snapshot, out *listing
 		if err != nil {
 			return err
 		}
-		for i := range index.Directory {
-			seen[index.Directory[i].Key] = struct{}{}
+		for key := range index.Keys() {
+			seen[key] = struct{}{}
 		}
 	}
 	keys := make([]string, 0, len(seen))

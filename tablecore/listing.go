@@ -17,6 +17,7 @@ const listingRows = 8192
 // Listing is a table about a table, or about all of a warehouse, or an answer
 // about a table's series, ready to be made. Nothing but the version was read so far. It is safe for concurrent use.
 type Listing struct {
+	table   *Table        // nil where it is about all tables
 	name    tabledef.Name // zero for the listing of the tables
 	id      string
 	version int64 // −1 where there is none
@@ -64,13 +65,13 @@ func (l *Listing) Run(ctx context.Context, yield func(arrow.RecordBatch) error) 
 
 // listing begins the description of a listing of one version of t.
 func (t *Table) listing(s *snapshot.Snapshot, fields []arrow.Field) *Listing {
-	return &Listing{name: t.name, id: s.Def.ID, version: s.Version(), schema: arrow.NewSchema(fields, nil),
+	return &Listing{table: t, name: t.name, id: s.Def.ID, version: s.Version(), schema: arrow.NewSchema(fields, nil),
 		mem: t.warehouse.opts.Allocator, wrap: t.wrap}
 }
 
 // streamed is a listing whose batches are made elsewhere.
 func (t *Table) streamed(s *snapshot.Snapshot, schema *arrow.Schema, stream func(context.Context, func(arrow.RecordBatch) error) error) *Listing {
-	return &Listing{name: t.name, id: s.Def.ID, version: s.Version(), schema: schema, wrap: t.wrap, stream: stream}
+	return &Listing{table: t, name: t.name, id: s.Def.ID, version: s.Version(), schema: schema, wrap: t.wrap, stream: stream}
 }
 
 // listingWriter gathers rows into batches.

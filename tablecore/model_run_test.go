@@ -40,6 +40,7 @@ type record struct {
 	RowCount   int64
 	Replaced   int64  // committed rows that an append took away
 	Replayed   bool   // the append was the repetition of another
+	NoOp       bool   // there was nothing to optimize
 	Team       string // the property, as described or as it was set
 	Rows       []string
 	Summary    tabletest.ModelSummary
@@ -75,7 +76,7 @@ type modelRun struct {
 }
 
 func (m *modelRun) open() (*tablecore.Warehouse, error) {
-	return tablecore.Open(context.Background(), tablecore.Options{Store: sharedStore{m.store}, Allocator: m.mem, Batches: bufpool.Poison(m.mem), Clock: m.clock.Now})
+	return tablecore.Open(context.Background(), tablecore.Options{Store: sharedStore{m.store}, Allocator: m.mem, Batches: bufpool.Poison(m.mem), Clock: m.clock.Now, Maintenance: unmaintained})
 }
 
 // run runs the steps of some of the workers, each worker's in order on a
@@ -106,7 +107,8 @@ func (m *modelRun) run(ctx context.Context, script []step, mine func(worker int)
 		})
 	}
 	group.Wait()
-	return records, errors.Join(append(errs, shared.Close())...)
+	errs = append(errs, clean(ctx, shared, false), shared.Close())
+	return records, errors.Join(errs...)
 }
 
 // modelWorker is one goroutine of a run.
@@ -139,7 +141,7 @@ func (w *modelWorker) runAll(ctx context.Context, script []step) (err error) {
 		r.fail(w.do(ctx, &s, &r))
 		r.End = time.Now().UnixNano()
 		if r.Token == "" && r.ID != "" && s.kind != stepDrop {
-			if err := w.compareSeries(ctx, i, &s, r.ID); err != nil {
+			if err := errors.Join(w.compareSeries(ctx, i, &s, r.ID), w.compareSince(ctx, i, &s, r.ID)); err != nil {
 				r.Err = err.Error()
 			}
 		}
@@ -189,6 +191,8 @@ func (w *modelWorker) do(ctx context.Context, s *step, r *record) error {
 		err = w.setTeam(ctx, table, s, r)
 	case stepUpdate:
 		err = w.update(ctx, table, s, r)
+	case stepOptimize:
+		err = w.optimize(ctx, table, s, r)
 	case stepDrop:
 		var report *tablecore.DropReport
 		report, err = w.house.DropTable(ctx, s.table.name, tablecore.DropOptions{ExpectedVersion: r.Expected, TableID: r.ID})
@@ -242,14 +246,17 @@ func (w *modelWorker) compareSeries(ctx context.Context, number int, s *step, id
 	return err
 }
 
-// deleteDerived deletes what lies in a table's directory for derived data.
+// deleteDerived deletes what lies in a table's directory for derived data, and
+// nothing of those who are at work.
 func (m *modelRun) deleteDerived(ctx context.Context, dir string) error {
 	var keys []string
 	for object, err := range m.store.List(ctx, dir+"/_contrail/", "") {
 		if err != nil {
 			return err
 		}
-		keys = append(keys, object.Key)
+		if !strings.Contains(object.Key, "/_contrail/staged/") && !strings.Contains(object.Key, "/_contrail/claims/") {
+			keys = append(keys, object.Key)
+		}
 	}
 	for _, key := range keys {
 		if err := m.store.Delete(ctx, key); err != nil {
@@ -303,11 +310,41 @@ func (w *modelWorker) append(ctx context.Context, table *tablecore.Table, s *ste
 	if s.pinned {
 		o.TableID = r.ID
 	}
-	report, err := table.Append(ctx, stream, o)
+	put := table.Append
+	if s.staged {
+		put = w.stage(table, fmt.Sprint("staged ", r.Step))
+	}
+	report, err := put(ctx, stream, o)
 	if err == nil {
 		r.Version, r.Starting, r.RowCount, r.Replaced, r.Replayed = report.CommittedVersion, report.StartingVersion, report.Rows, report.RowsReplaced, report.Replayed
 	}
 	return err
+}
+
+// optimize rewrites a table. Nothing is left to do then, unless somebody else
+// was there meanwhile.
+func (w *modelWorker) optimize(ctx context.Context, table *tablecore.Table, s *step, r *record) error {
+	o := tablecore.OptimizeOptions{ExpectedVersion: r.Expected, TableID: r.ID}
+	if s.target > 0 {
+		o.TargetFileBytes = &s.target
+	}
+	if s.byEntity {
+		o.Layout = tablecore.LayoutEntity
+	}
+	report, err := table.Optimize(ctx, o)
+	if err != nil {
+		return err
+	}
+	r.Version, r.Starting, r.NoOp = report.CommittedVersion, report.StartingVersion, report.NoOp
+	if r.NoOp || r.Version-r.Starting > 1 { // others may have come in between
+		return nil
+	}
+	o.ExpectedVersion, o.DryRun = &r.Version, true
+	again, err := table.Optimize(ctx, o)
+	if err == nil && !again.NoOp {
+		return fmt.Errorf("an optimize after an optimize has something to do: %+v after %+v", again, report)
+	}
+	return nil
 }
 
 func (w *modelWorker) update(ctx context.Context, table *tablecore.Table, s *step, r *record) error {

@@ -130,6 +130,7 @@ const (
 	stepAddColumn  = "add_columns"
 	stepSetTeam    = "set_properties"
 	stepUpdate     = "update_rows"
+	stepOptimize   = "optimize"
 	stepCreate     = "create"
 	stepDrop       = "drop"
 	stepList       = "list"
@@ -152,6 +153,7 @@ type step struct {
 	bad      bool
 	broken   bool
 	pinned   bool // names the table's identity
+	staged   bool // stages the rows and commits them
 
 	// column is the one that an update changes; it has rows like an append.
 	column string
@@ -159,6 +161,10 @@ type step struct {
 	// team is the value that set_properties gives the one property, "" to remove
 	// it.
 	team string
+
+	// An optimize aims at a size, 0 for the table's.
+	target   int64
+	byEntity bool
 
 	// A scan. back says how far behind the newest version.
 	back     *int64
@@ -204,7 +210,7 @@ func (s step) String() string {
 		for _, word := range []struct {
 			on   bool
 			text string
-		}{{s.form != "", s.form}, {s.bad, "bad setting"}, {s.broken, "broken stream"}, {s.pinned, "pinned"},
+		}{{s.form != "", s.form}, {s.bad, "bad setting"}, {s.broken, "broken stream"}, {s.pinned, "pinned"}, {s.staged, "staged"},
 			{s.options.Compression != "", s.options.Compression}, {s.options.RequestID != "", "request id " + s.options.RequestID}, {s.options.MaxRowsPerRowGroup != nil, "row groups of 2"}} {
 			if word.on {
 				fmt.Fprintf(&b, ", %s", word.text)
@@ -216,6 +222,9 @@ func (s step) String() string {
 	}
 	if s.kind == stepSetTeam {
 		fmt.Fprintf(&b, " to %q", s.team)
+	}
+	if s.kind == stepOptimize {
+		fmt.Fprintf(&b, " for files of %d bytes, by entity %t", s.target, s.byEntity)
 	}
 	if s.kind == stepScan {
 		fmt.Fprintf(&b, " columns %q entities %v range [%v, %v] filter %v newest first %t unordered %t batch %d splits %d profile %q",
@@ -244,9 +253,14 @@ func newScript(seed uint64, n, workers int) []step {
 			s.kind = stepAppend
 			s.fillAppend(r, int64(len(script)))
 			s.fillRequest(r, script)
+			s.staged = s.options.RequestID == "" && s.expected == nil && r.IntN(4) == 0
 		case k < 54:
 			s.kind = stepUpdate
 			s.fillUpdate(r, script, int64(len(script)))
+		case k < 58:
+			s.kind, s.byEntity = stepOptimize, r.IntN(3) == 0
+			s.target = []int64{0, 0, 1, 4000, 20_000}[r.IntN(5)]
+			s.expected = someVersion(r, 4)
 		case k < 78:
 			s.kind = stepScan
 			s.fillScan(r)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,6 +180,7 @@ func runProcesses(t *testing.T, seed uint64, dir string) []record {
 	t.Helper()
 	type child struct {
 		cmd  *exec.Cmd
+		said io.Reader
 		path string
 	}
 	var children []child
@@ -198,11 +200,12 @@ func runProcesses(t *testing.T, seed uint64, dir string) []record {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		said := bufio.NewReader(out)
+		if line, err := said.ReadString('\n'); line != "ready\n" {
 			t.Fatalf("a process said %q, %v", line, err)
 		}
 		starts = append(starts, in.Close)
-		children = append(children, child{cmd, recordsPath(dir, p)})
+		children = append(children, child{cmd, said, recordsPath(dir, p)})
 	}
 	for _, start := range starts {
 		if err := start(); err != nil {
@@ -211,8 +214,9 @@ func runProcesses(t *testing.T, seed uint64, dir string) []record {
 	}
 	var all []record
 	for _, c := range children {
+		said, _ := io.ReadAll(c.said)
 		if err := c.cmd.Wait(); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v: %s", err, said)
 		}
 		text, err := os.ReadFile(c.path)
 		if err != nil {

@@ -52,7 +52,7 @@ func openAndPlan(b *testing.B, dir string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := tablecore.Open(b.Context(), tablecore.Options{Store: store})
+	w, err := tablecore.Open(b.Context(), tablecore.Options{Store: store, Maintenance: unmaintained})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func BenchmarkColdLatest(b *testing.B) {
 		batch.Release()
 		b.Run(fmt.Sprintf("entities=%d", entities), func(b *testing.B) {
 			for b.Loop() {
-				w, err := tablecore.Open(b.Context(), tablecore.Options{Store: sharedStore{store}})
+				w, err := tablecore.Open(b.Context(), tablecore.Options{Store: sharedStore{store}, Maintenance: unmaintained})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore/bufpool"
+	"contrail/tablecore/internal/maintain"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
 )
@@ -61,6 +62,11 @@ type Options struct {
 	// and are gone when the append or the process ends. A full one is
 	// STORAGE_FULL. A file system in memory (tmpfs) makes no sense here.
 	Scratch string
+	// StagedLifetime is how long staged rows wait for their commit; default 24 h,
+	// at most MaxStagedLifetime.
+	StagedLifetime time.Duration
+	// Maintenance says how the tables are kept in order in the background.
+	Maintenance Maintenance
 	// AllowExternalPaths accepts data files outside the table's directory.
 	AllowExternalPaths bool
 	// Software names the writer in commits; default "Contrail/<version>".
@@ -73,6 +79,8 @@ type Events struct {
 	// Warning reports something odd that cost only time, such as damaged
 	// derived data that was recomputed.
 	Warning func(ctx context.Context, event string, fields map[string]any)
+	// Info reports what the warehouse has done by itself, such as maintenance.
+	Info func(ctx context.Context, event string, fields map[string]any)
 	// Committed reports a version that this process published.
 	Committed func(ctx context.Context, table string, version int64, operation string)
 }
@@ -80,6 +88,12 @@ type Events struct {
 func (e Events) warn(ctx context.Context, event string, fields map[string]any) {
 	if e.Warning != nil {
 		e.Warning(ctx, event, fields)
+	}
+}
+
+func (e Events) info(ctx context.Context, event string, fields map[string]any) {
+	if e.Info != nil {
+		e.Info(ctx, event, fields)
 	}
 }
 
@@ -111,6 +125,13 @@ func (o Options) withDefaults() Options {
 	if o.SeriesMemory <= 0 {
 		o.SeriesMemory = DefaultSeriesMemory
 	}
+	if o.StagedLifetime <= 0 {
+		o.StagedLifetime = DefaultStagedLifetime
+	}
+	if o.Maintenance.MergeFiles <= 0 {
+		o.Maintenance.MergeFiles = maintain.DefaultMergeFiles
+	}
+	o.Maintenance.MergeFiles = max(2, o.Maintenance.MergeFiles)
 	if o.Scratch == "" {
 		o.Scratch = os.TempDir()
 	}

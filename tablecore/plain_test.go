@@ -19,6 +19,8 @@ import (
 	"contrail/tablecore/tabletest"
 )
 
+var plainName = tabledef.Name{Namespace: "default", Table: "plain"}
+
 // plainTable makes a table as another Delta writer would: two files, one of
 // them without statistics.
 func plainTable(t *testing.T, partitions string) *tablecore.Table {
@@ -63,7 +65,7 @@ func openPlain(t *testing.T, store objstore.Store) *tablecore.Table {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
-	table, err := tabletest.Warehouse(t, store, mem).Table(t.Context(), tabledef.Name{Namespace: "default", Table: "plain"})
+	table, err := tabletest.Warehouse(t, store, mem).Table(t.Context(), plainName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,18 @@ import (
 	"contrail/tablecore/tableerr"
 )
 
+// knownRequest is what a put's request id is known for by now, where that is why
+// the put was not committed; else nil. A put that may yet turn up stays
+// COMMIT_UNKNOWN, whatever became of its id: nobody can tell that its rows are
+// stored once.
+func knownRequest(err error) *snapshot.Request {
+	var known *txn.KnownRequest
+	if tableerr.TokenOf(err) == tableerr.TokenCommitUnknown || !errors.As(err, &known) {
+		return nil
+	}
+	return known.Request
+}
+
 // reused says that a request id belongs to another put.
 func reused(r *snapshot.Request) error {
 	return &tableerr.RequestIDReused{RequestID: r.ID, Version: r.Version}

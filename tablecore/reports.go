@@ -19,8 +19,10 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil
 	}
-	return json.Marshal(t.UTC().Format("2006-01-02T15:04:05.999999Z07:00"))
+	return json.Marshal(t.text())
 }
+
+func (t Time) text() string { return t.UTC().Format("2006-01-02T15:04:05.999999Z07:00") }
 
 // AppendReport is the result of an append.
 type AppendReport struct {
@@ -139,7 +141,7 @@ type Description struct {
 	IngestTimeColumn string            `json:"ingest_time_column"`
 	Columns          []Column          `json:"columns"`    // nil before a schema was adopted
 	SchemaIPC        []byte            `json:"schema_ipc"` // base64 in JSON; nil likewise
-	Rows             int64             `json:"rows"`
+	Rows             int64             `json:"rows"`       // −1 where the log does not say and a file cannot be read
 	Files            int64             `json:"files"`
 	Bytes            int64             `json:"bytes"`
 	Entities         int64             `json:"entities"`

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/maintain"
@@ -47,7 +49,7 @@ type RollbackReport struct {
 type Undone struct {
 	Version   int64   `json:"version"`
 	Operation string  `json:"operation"`
-	RequestID *string `json:"request_id"`
+	RequestID *string `json:"request_id"` // nil when the client gave none
 	RowsAdded int64   `json:"rows_added"`
 }
 
@@ -58,6 +60,7 @@ type Undone struct {
 // VERSION_NOT_FOUND, VERSION_EXPIRED, FILE_MISSING, UNSUPPORTED,
 // FORMAT_UNWRITABLE, INVALID; after each of them nothing has changed.
 func (t *Table) Rollback(ctx context.Context, o RollbackOptions) (*RollbackReport, error) {
+	defer t.delicate.begin()()
 	report, err := t.rollback(ctx, o)
 	if err != nil {
 		return nil, t.wrap(storeError(err))
@@ -70,7 +73,7 @@ func (t *Table) rollback(ctx context.Context, o RollbackOptions) (*RollbackRepor
 	if err != nil {
 		return nil, err
 	}
-	if err := from.Def.Format.CheckWritable(); err != nil {
+	if err := maintain.CheckFormat(from); err != nil {
 		return nil, err
 	}
 	if o.ExpectedVersion != from.Version() {
@@ -135,8 +138,7 @@ func (t *Table) undone(ctx context.Context, from *snapshot.Snapshot, target int6
 		}
 		u := Undone{Version: version}
 		var requestID string
-		u.Operation, requestID = operationOf(c)
-		if requestID != "" {
+		if u.Operation, requestID = operationOf(c); clientGave(c, requestID) {
 			u.RequestID = &requestID
 		}
 		for _, a := range c.Adds {
@@ -145,4 +147,10 @@ func (t *Table) undone(ctx context.Context, from *snapshot.Snapshot, target int6
 		list = append(list, u)
 	}
 	return list, nil
+}
+
+// clientGave says whether a commit's request id is one that its client gave, and
+// may give again: those are remembered.
+func clientGave(c *deltalog.Commit, requestID string) bool {
+	return requestID != "" && slices.ContainsFunc(c.Txns, func(t *deltalog.Txn) bool { return strings.HasSuffix(t.AppID, "/"+requestID) })
 }

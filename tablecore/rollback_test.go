@@ -63,7 +63,7 @@ func TestRollback(t *testing.T) {
 		t.Fatalf("got %+v", r)
 	}
 	want := &tablecore.RollbackReport{StartingVersion: 3, CommittedVersion: 4, TargetVersion: 1, FilesRemoved: 2, Rows: 1, FormatVersion: "0.3.0",
-		Undone: []tablecore.Undone{{Version: 3, Operation: "append", RequestID: r.Undone[0].RequestID, RowsAdded: 1}, {Version: 2, Operation: "append", RequestID: r.Undone[1].RequestID, RowsAdded: 1}}}
+		Undone: []tablecore.Undone{{Version: 3, Operation: "append", RowsAdded: 1}, {Version: 2, Operation: "append", RowsAdded: 1}}}
 	if !reflect.DeepEqual(r, want) || !reflect.DeepEqual(dry, want) {
 		t.Errorf("got %+v, dry %+v, want %+v", r, dry, want)
 	}
@@ -202,8 +202,11 @@ func TestRollbackRequestIDs(t *testing.T) {
 	if r := send("a", 0); r.Replayed || r.CommittedVersion != 3 {
 		t.Errorf("an id that was taken back gives %+v", r)
 	}
-	send("b", 1)  // version 4
-	f.rollback(1) // version 5: a's own action says 3, which is abandoned, so it is written again
+	send("b", 1) // version 4
+	if undone := f.rollback(1).Undone; *undone[0].RequestID != "b" || *undone[1].RequestID != "a" || undone[2].RequestID != nil {
+		t.Errorf("got %+v", undone)
+	}
+	// That was version 5: a's own action says 3, which is abandoned, so it is written again
 	again("a", 0, 1)
 	f.table = anotherProcess(t, store)
 	again("a", 0, 1)

@@ -28,19 +28,25 @@ type SplitInfo = scan.SplitInfo
 // reads all columns but the insertion-time column of all rows of the newest
 // version.
 type ScanOptions struct {
-	Columns     []string        // nil = all but the insertion-time column
-	Entities    []EntityFilter  // nil = all, empty = none
-	Start, End  json.RawMessage // half-open range on the index, nil = open
-	Filter      []Condition     // all must hold
-	Version     *int64          // nil = newest
-	AsOf        *time.Time      // the newest version committed at or before it, in place of Version
-	TableID     string          // "" = whatever table has the name
-	Limit       *int64          // the first rows of the order, nil = all
-	Order       string          // "entity_index" (default) or "unordered"
-	NewestFirst bool            // by index descending over all entities, then by entity
-	Profile     string          // "compat" (default) or "exact"
-	BatchRows   int             // upper bound, 0 = 65,536
-	Split       *Split          // nil = the whole scan
+	Columns    []string        // nil = all but the insertion-time column
+	Entities   []EntityFilter  // nil = all, empty = none
+	Start, End json.RawMessage // half-open range on the index, nil = open
+	Filter     []Condition     // all must hold
+	Version    *int64          // nil = newest
+	AsOf       *time.Time      // the newest version committed at or before it, in place of Version
+	// SinceVersion, where it is set, gives only the rows that appends have added
+	// behind this version, up to the one that is read. A commit in between that
+	// changed or removed rows is NOT_APPEND_ONLY, or with Changes ChangesIgnore
+	// passed over. Commits that change no row, and retention, always are.
+	SinceVersion *int64
+	Changes      string
+	TableID      string // "" = whatever table has the name
+	Limit        *int64 // the first rows of the order, nil = all
+	Order        string // "entity_index" (default) or "unordered"
+	NewestFirst  bool   // by index descending over all entities, then by entity
+	Profile      string // "compat" (default), "exact" or "spark"
+	BatchRows    int    // upper bound, 0 = 65,536
+	Split        *Split // nil = the whole scan
 
 	unpruned bool // look at every row, for tests
 }
@@ -63,11 +69,14 @@ type ScanPlan struct {
 
 // PlanScan resolves a scan against a version of the table and prunes the files
 // by what the log says. Beyond the check whether the version is current it
-// reads nothing.
+// reads nothing but, with SinceVersion, the commits behind that.
 func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*ScanPlan, error) {
 	s, err := t.at(ctx, At{Version: o.Version, AsOf: o.AsOf, TableID: o.TableID})
 	if err != nil {
 		return nil, t.wrap(err)
+	}
+	if s, err = t.appended(ctx, s, o); err != nil {
+		return nil, t.wrap(storeError(err))
 	}
 	plan, err := scan.NewPlan(s, t.files, t.warehouse.opts.Allocator, scan.Request{
 		Columns: o.Columns, Entities: o.Entities, AllEntities: o.Entities == nil, Start: o.Start, End: o.End,
@@ -125,17 +134,20 @@ func (p *ScanPlan) Splits(ctx context.Context, max int) ([]SplitInfo, error) {
 
 // Open begins to run the plan. The caller releases the reader.
 func (p *ScanPlan) Open(ctx context.Context) (*ScanReader, error) {
+	release := p.table.pins.read(p.Version())
 	r, err := p.plan.Open(ctx)
 	if err != nil {
+		release()
 		return nil, p.table.wrap(storeError(err))
 	}
-	return &ScanReader{p, r}, nil
+	return &ScanReader{p, r, release}, nil
 }
 
 // ScanReader is the stream of a plan's batches. It belongs to one goroutine.
 type ScanReader struct {
 	plan   *ScanPlan
 	reader *scan.Reader
+	unpin  func() // lets the version be expired
 }
 
 // Next returns the next batch, or io.EOF. The batch is valid until the next
@@ -146,7 +158,10 @@ func (r *ScanReader) Next(ctx context.Context) (arrow.RecordBatch, error) {
 }
 
 // Release gives back what the reader holds.
-func (r *ScanReader) Release() { r.reader.Release() }
+func (r *ScanReader) Release() {
+	r.reader.Release()
+	r.unpin()
+}
 
 // ScanStats count what a scan did.
 type ScanStats struct {

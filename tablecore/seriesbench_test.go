@@ -32,7 +32,7 @@ func quotesIn(b testing.TB, dir string, create bool) (*tablecore.Warehouse, *tab
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := tablecore.Open(b.Context(), tablecore.Options{Store: store})
+	w, err := tablecore.Open(b.Context(), tablecore.Options{Store: store, Maintenance: unmaintained})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,8 +2,10 @@ package tablecore
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
+	"contrail/tablecore/internal/attempt"
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/filecache"
 	"contrail/tablecore/internal/series"
@@ -26,10 +28,15 @@ type Table struct {
 	txn       *txn.Table
 	files     *filecache.Files
 	series    *series.Table
+	attempts  *attempt.Running
+	pins      pins
 
+	lastSpan    atomic.Pointer[spanFiles] // of incremental scans
 	checkpoints checkpointer
 	states      *statecache.Cache
 	stateWriter stateWriter
+	maintainer  maintainer
+	delicate    calls
 }
 
 // At says which version of a table is meant. The zero value is the newest.
@@ -49,9 +56,11 @@ func newTable(ctx context.Context, w *Warehouse, name tabledef.Name, store objst
 		CheckProperties: checkFormat})
 	t.files = w.cache.Files(store, w.opts.Batches, t.damaged)
 	t.series = w.series.Table(t.files, t.storedSeries, t.stateWriter.considerWhole)
+	t.attempts = attempt.New(attempt.Config{Store: store, Clock: w.opts.Clock, NewID: w.newUUID, Failed: t.unseen})
 	t.checkpoints.table = t
 	t.states = t.openStates()
 	t.stateWriter.table = t
+	t.maintainer.table = t
 	var err error
 	t.txn, err = txn.Open(ctx, txn.Config{Store: store, Log: t.log, Clock: w.opts.Clock, Software: w.opts.Software, Committed: t.committed,
 		Load: t.states.Load})
@@ -76,11 +85,17 @@ func (t *Table) committed(s *snapshot.Snapshot, operation string) {
 	t.warehouse.opts.Events.committed(context.Background(), t.name.String(), s.Version(), operation)
 	t.checkpoints.consider(s)
 	t.stateWriter.consider(s)
+	t.maintainer.consider(s)
 }
 
 // damaged reports derived data that had to be computed again.
 func (t *Table) damaged(ctx context.Context, path, reason string) {
 	t.warehouse.opts.Events.warn(ctx, "derived data recomputed", map[string]any{"table": t.name.String(), "path": path, "reason": reason})
+}
+
+// unseen reports an attempt that could not make itself seen by other processes.
+func (t *Table) unseen(ctx context.Context, err error) {
+	t.warehouse.opts.Events.warn(ctx, "attempt not noted", map[string]any{"table": t.name.String(), "error": err.Error()})
 }
 
 // wrap puts the table's name into an error.

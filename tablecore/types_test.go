@@ -32,6 +32,7 @@ type typesTable struct {
 	mem    *memory.CheckedAllocator
 	rng    *rand.Rand
 	schema *arrow.Schema
+	house  *tablecore.Warehouse
 	table  *tablecore.Table
 	rows   map[string]string // by index value, what was appended
 	next   int64
@@ -51,16 +52,16 @@ func newTypesTableWith(t *testing.T, seed uint64, adopt bool, open func(memory.A
 	md := arrow.NewMetadata([]string{"project"}, []string{"types"})
 	f := &typesTable{t: t, mem: mem, rng: rand.New(rand.NewPCG(seed, 1)), rows: map[string]string{},
 		schema: arrow.NewSchema(append([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "e", Type: arrow.BinaryTypes.String}}, payload...), &md)}
-	house := open(mem)
+	f.house = open(mem)
 	o := tablecore.CreateOptions{Name: typesName, IndexColumn: "k", IndexType: "int64", IndexGranularity: "1", EntityColumns: []string{"e"}}
 	if !adopt {
 		o.Schema = f.schema
 	}
-	if _, err := house.CreateTable(t.Context(), o); err != nil {
+	if _, err := f.house.CreateTable(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if f.table, err = house.Table(t.Context(), typesName); err != nil {
+	if f.table, err = f.house.Table(t.Context(), typesName); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -121,6 +122,9 @@ func rowText(batch arrow.RecordBatch, i int) string {
 // check scans all rows and compares them with what was appended.
 func (f *typesTable) check(profile string, types func(*arrow.Schema)) {
 	f.t.Helper()
+	if err := clean(f.t.Context(), f.house, false); err != nil {
+		f.t.Error(err)
+	}
 	plan, err := f.table.PlanScan(f.t.Context(), tablecore.ScanOptions{Profile: profile})
 	if err != nil {
 		f.t.Fatal(err)

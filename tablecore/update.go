@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"contrail/tablecore/internal/attempt"
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/rowdigest"
 	"contrail/tablecore/internal/scratch"
@@ -60,6 +61,7 @@ func (t *Table) CheckUpdate(ctx context.Context, schema *arrow.Schema, o UpdateO
 // the expected one, so another writer's commit is VERSION_CONFLICT whatever it
 // did. After an error other than COMMIT_UNKNOWN nothing of the update is left.
 func (t *Table) UpdateRows(ctx context.Context, rows RowReader, o UpdateOptions) (*UpdateReport, error) {
+	defer t.delicate.begin()()
 	stream := &stream{RowReader: rows}
 	report, err := t.updateRows(ctx, stream, o)
 	if !stream.failed {
@@ -128,13 +130,15 @@ func (t *Table) updateRows(ctx context.Context, rows RowReader, o UpdateOptions)
 	if p.repeats != nil {
 		return t.replayUpdate(ctx, p, rows, o)
 	}
+	attempt := t.attempts.Begin()
+	defer attempt.End(ctx)
 	if err := p.Write(ctx, rows); err != nil {
 		return nil, err
 	}
 	if p.Rows() == 0 {
 		return t.emptyUpdate(ctx, o)
 	}
-	return t.publishUpdate(ctx, p.Update, o)
+	return t.publishUpdate(ctx, p.Update, o, attempt)
 }
 
 // replayUpdate reads a stream whose request id is known to its end, and answers
@@ -177,14 +181,15 @@ func (t *Table) emptyUpdate(ctx context.Context, o UpdateOptions) (*UpdateReport
 	return &UpdateReport{StartingVersion: s.Version(), CommittedVersion: s.Version(), NoOp: true}, nil
 }
 
-// publishUpdate commits what was written.
-func (t *Table) publishUpdate(ctx context.Context, u *update.Update, o UpdateOptions) (*UpdateReport, error) {
+// publishUpdate commits what an attempt has written.
+func (t *Table) publishUpdate(ctx context.Context, u *update.Update, o UpdateOptions, by *attempt.Attempt) (*UpdateReport, error) {
 	edit, report, err := t.updateEdit(u, o)
 	if err != nil {
 		u.Discard(ctx)
 		return nil, err
 	}
 	u.Remember()
+	edit.Present = by.Check
 	landed, err := t.txn.Publish(ctx, edit)
 	if err == nil {
 		return report, nil
@@ -192,9 +197,8 @@ func (t *Table) publishUpdate(ctx context.Context, u *update.Update, o UpdateOpt
 	if landed == nil && tableerr.TokenOf(err) != tableerr.TokenCommitUnknown {
 		u.Discard(ctx)
 	}
-	var known *txn.KnownRequest
-	if errors.As(err, &known) {
-		return t.firstUpdate(ctx, known.Request, edit.Request.Digest)
+	if known := knownRequest(err); known != nil {
+		return t.firstUpdate(ctx, known, edit.Request.Digest)
 	}
 	return nil, err
 }

@@ -14,6 +14,7 @@ import (
 	"contrail/tablecore/internal/filecache"
 	"contrail/tablecore/internal/ingest"
 	"contrail/tablecore/internal/series"
+	"contrail/tablecore/internal/staging"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
@@ -32,8 +33,12 @@ type Warehouse struct {
 	tables map[tabledef.Name]*Table
 	closed bool
 
-	random     sync.Mutex // guards opts.Random
-	background sync.WaitGroup
+	random      sync.Mutex // guards opts.Random
+	signing     sync.Mutex // guards signingKey
+	signingKey  *staging.Key
+	background  sync.WaitGroup
+	closing     chan struct{} // closed when the warehouse is
+	maintaining chan struct{} // holds the turn of whoever maintains a table
 }
 
 // Open returns the warehouse in opts.Store. It reads nothing.
@@ -46,13 +51,20 @@ func Open(ctx context.Context, opts Options) (*Warehouse, error) {
 		rows = ingest.OffHeap()
 	}
 	opts = opts.withDefaults()
-	return &Warehouse{opts: opts, rows: rows, cache: filecache.New(), series: series.NewCache(opts.SeriesMemory), budget: ingest.NewBudget(opts.MemoryBudget), tables: map[tabledef.Name]*Table{}}, ctx.Err()
+	if opts.StagedLifetime > MaxStagedLifetime {
+		return nil, fmt.Errorf("tablecore: Options.StagedLifetime is %v, more than %v", opts.StagedLifetime, MaxStagedLifetime)
+	}
+	return &Warehouse{opts: opts, rows: rows, cache: filecache.New(), series: series.NewCache(opts.SeriesMemory), budget: ingest.NewBudget(opts.MemoryBudget), tables: map[tabledef.Name]*Table{},
+		closing: make(chan struct{}), maintaining: make(chan struct{}, 1)}, ctx.Err()
 }
 
-// Close waits for background work and gives the store back. Tables and plans
-// must not be used any more.
+// Close ends maintenance, waits for other background work and gives the store
+// back. Tables and plans must not be used any more.
 func (w *Warehouse) Close() error {
 	w.mu.Lock()
+	if !w.closed {
+		close(w.closing)
+	}
 	w.closed = true
 	tables := w.tables
 	w.tables = nil

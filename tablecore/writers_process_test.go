@@ -72,7 +72,7 @@ func openLocal(dir string) (*tablecore.Warehouse, *tablecore.Table, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := tablecore.Open(context.Background(), tablecore.Options{Store: store})
+	w, err := tablecore.Open(context.Background(), tablecore.Options{Store: store, Maintenance: unmaintained})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
+	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/internal/txn"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/objstore/faultstore"
 	"contrail/tablecore/objstore/memstore"
@@ -426,5 +428,19 @@ func TestCreateUnknown(t *testing.T) {
 	}
 	if d, err := anotherProcess(t, store).Describe(t.Context(), tablecore.At{}); err != nil || d.TableID != unknown.RequestID {
 		t.Errorf("described %+v, %v", d, err)
+	}
+}
+
+// TestKnownRequest: who finds his request id committed is answered with the first
+// report, but not while his own put may yet turn up.
+func TestKnownRequest(t *testing.T) {
+	known := &txn.KnownRequest{Request: &snapshot.Request{ID: "mine"}}
+	if got := tablecore.KnownRequest(fmt.Errorf("publishing: %w", known)); got != known.Request {
+		t.Errorf("got %+v", got)
+	}
+	for _, err := range []error{nil, errBroken, &tableerr.CommitUnknown{RequestID: "mine", Cause: known}} {
+		if got := tablecore.KnownRequest(err); got != nil {
+			t.Errorf("%v: got %+v", err, got)
+		}
 	}
 }

@@ -143,6 +143,9 @@ func marshal(v any) (json.RawMessage, error) {
 // becomes Arrow's, texts as they are and other values as JSON.
 func parseDelta(schemaString string) ([]arrow.Field, error) {
 	var s deltaStruct
+	if schemaString == "" {
+		return nil, corruptSchema(errors.New("it has no schemaString"))
+	}
 	if err := json.Unmarshal([]byte(schemaString), &s); err != nil {
 		return nil, corruptSchema(err)
 	}

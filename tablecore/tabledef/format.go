@@ -1,6 +1,7 @@
 package tabledef
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -29,6 +30,11 @@ var formatText = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9]
 
 // String returns "M.m.p".
 func (v FormatVersion) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+
+// Before says whether v is an older format than other.
+func (v FormatVersion) Before(other FormatVersion) bool {
+	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor), cmp.Compare(v.Patch, other.Patch)) < 0
+}
 
 // parseFormat reads "M.m.p"; an integer N stands for 0.N.0. ok is false for
 // anything else.

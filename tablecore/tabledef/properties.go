@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -99,7 +100,8 @@ func reservedKey(key string) bool {
 }
 
 // WithProperties returns a copy of d with changed properties, which must have
-// passed CheckProperties. It refuses more properties than a table may have.
+// passed CheckProperties. It refuses more properties than a table may have, and a
+// retention where the index has no time.
 func (d *Definition) WithProperties(change PropertyChange) (*Definition, error) {
 	c := *d
 	c.Properties = make(map[string]string, len(d.Properties)+len(change))
@@ -113,6 +115,11 @@ func (d *Definition) WithProperties(change PropertyChange) (*Definition, error) 
 			c.Properties[k] = *v
 		}
 	}
+	if v := change[KeyRetention]; v != nil && (d.IndexType == IndexInt64 || d.IndexType == IndexUint64) {
+		e := tableerr.InvalidField("properties."+KeyRetention, "property %s needs an index column of timestamps", KeyRetention)
+		e.Value = *v
+		return nil, e
+	}
 	if len(c.Properties) > maxProperties {
 		return nil, tableerr.InvalidField("properties", "the table would have %d properties, more than %d", len(c.Properties), maxProperties)
 	}
@@ -125,6 +132,40 @@ func (d *Definition) SnapshotRetention() time.Duration {
 		return durationOf(text)
 	}
 	return durationOf(registered[KeyRetainSnapshot].Default)
+}
+
+// Maintained says whether maintenance may rewrite files and drop rows by itself.
+func (d *Definition) Maintained() bool { return d.Properties[KeyMaintenance] != "off" }
+
+// Retention is how far behind the newest one an index value may be before its
+// row is dropped; 0 means that none is.
+func (d *Definition) Retention() time.Duration {
+	if text, ok := d.Properties[KeyRetention]; ok && KindDuration.accepts(text) {
+		return durationOf(text)
+	}
+	return 0
+}
+
+// DefaultTargetFileBytes is the size that rewritten data files aim at where the
+// table does not say.
+const DefaultTargetFileBytes = 128 << 20
+
+// TargetFileBytes is the size that rewritten data files aim at.
+func (d *Definition) TargetFileBytes() int64 {
+	if text, ok := d.Properties[KeyTargetBytes]; ok && KindBytes.accepts(text) {
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return n
+	}
+	return DefaultTargetFileBytes
+}
+
+// ParseDuration reads a duration such as "7d", the longest there is for one that
+// is longer. ok is false for anything else.
+func ParseDuration(text string) (d time.Duration, ok bool) {
+	if !KindDuration.accepts(text) {
+		return 0, false
+	}
+	return durationOf(text), true
 }
 
 // durationOf returns the length of a text that KindDuration accepts, the longest

@@ -20,6 +20,15 @@ const (
 	TagWriter = "contrail.writer"
 	// TagVersion is the version that added the file, as decimal text.
 	TagVersion = "contrail.version"
+	// TagOrder is the version that the file's rows are as new as, as decimal
+	// text, where that is not the one that added it: that of the file that an
+	// update has written anew, or of the newest of those that optimize has made
+	// one of. Rows with equal index values are in the order of these versions.
+	TagOrder = "contrail.order"
+	// TagTarget is the size in bytes that optimize aimed at when it cut the file,
+	// so that it is not found too small or too large for the same target again; 0
+	// for a small file of one entity that was asked for.
+	TagTarget = "contrail.target"
 )
 
 // The values of TagLayout.

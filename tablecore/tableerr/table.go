@@ -1,6 +1,9 @@
 package tableerr
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // VersionConflict reports that the table's version is not the expected one, or
 // that another commit came first and may not be passed.
@@ -110,6 +113,29 @@ func (e *VersionExpired) Fields() []Field {
 	return e.fields(Field{"version", e.Version}, Field{"current", e.Current})
 }
 
+// NotAppendOnly reports a commit that did more than add rows, to a scan of what
+// was appended.
+type NotAppendOnly struct {
+	About
+	Version   int64
+	Operation string // as the history names it
+}
+
+func (e *NotAppendOnly) Error() string { return e.Text() }
+
+// Token implements Error.
+func (e *NotAppendOnly) Token() Token { return TokenNotAppendOnly }
+
+// Text implements Error.
+func (e *NotAppendOnly) Text() string {
+	return fmt.Sprintf("version %d of %s (%s) changed or removed rows; read the table as a whole, or pass over such versions with \"changes\":\"ignore\"", e.Version, e.object(), e.Operation)
+}
+
+// Fields implements Error.
+func (e *NotAppendOnly) Fields() []Field {
+	return e.fields(Field{"version", e.Version}, Field{"operation", e.Operation})
+}
+
 // FormatUnreadable reports a format version this software cannot read.
 type FormatUnreadable struct {
 	About
@@ -136,7 +162,9 @@ func (e *FormatUnreadable) Fields() []Field {
 type FormatUnwritable struct {
 	About
 	TableFormat, SupportedFormat string
-	Msg                          string // a more exact sentence, when there is one
+	// Plain says that the table is a plain Delta table, which has no index
+	// column: an upgrade that names one makes it writable.
+	Plain bool
 }
 
 func (e *FormatUnwritable) Error() string { return e.Text() }
@@ -146,8 +174,9 @@ func (e *FormatUnwritable) Token() Token { return TokenFormatUnwritable }
 
 // Text implements Error.
 func (e *FormatUnwritable) Text() string {
-	if e.Msg != "" {
-		return e.Msg
+	if e.Plain {
+		return fmt.Sprintf("%s is a plain Delta table of format version %q, this software writes up to %s; other Delta readers may still read it; "+
+			"for all but scans and listings upgrade it: flight-admin upgrade %s --index-column COLUMN", e.object(), e.TableFormat, e.SupportedFormat, cmp.Or(e.Table, "TABLE"))
 	}
 	return fmt.Sprintf("%s has format version %q, this software writes up to %s; other Delta readers may still read it", e.object(), e.TableFormat, e.SupportedFormat)
 }

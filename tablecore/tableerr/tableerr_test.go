@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 var errCause = errors.New("cause")
@@ -41,11 +42,16 @@ var every = []struct {
 	{&RequestIDReused{RequestID: "r", Version: 3}, TokenRequestIDReused, `request_id="r" version=3`},
 	{&FormatUnreadable{TableFormat: "9", SupportedFormat: "0.3.0"}, TokenFormatUnreadable, `table_format="9" supported_format="0.3.0"`},
 	{&FormatUnwritable{TableFormat: "9", SupportedFormat: "0.3.0"}, TokenFormatUnwritable, `table_format="9" supported_format="0.3.0"`},
+	{&FormatUnwritable{TableFormat: "0.1.0", SupportedFormat: "0.3.0", Plain: true}, TokenFormatUnwritable, `table_format="0.1.0" supported_format="0.3.0"`},
 	{&CommitUnknown{RequestID: "r", Cause: errCause}, TokenCommitUnknown, `request_id="r"`},
 	{&Unsupported{Feature: "f"}, TokenUnsupported, `feature="f"`},
 	{&Unsupported{Path: "p"}, TokenUnsupported, `path="p"`},
 	{&FileMissing{Path: "p", Version: 1, Cause: errCause}, TokenFileMissing, `path="p" version=1`},
+	{&UniquenessViolated{Violations: 2, Entity: Values{{"origin", "EWR"}}, Interval: "[a, b)"}, TokenUniquenessViolated, `violations=2 entity={"origin":"EWR"} interval="[a, b)"`},
 	{&NoGranularity{}, TokenNoGranularity, ``},
+	{&NotAppendOnly{Version: 4, Operation: "update_rows"}, TokenNotAppendOnly, `version=4 operation="update_rows"`},
+	{&VacuumIncomplete{Path: "p", PartialReport: map[string]int{"n": 1}, Cause: errCause}, TokenVacuumIncomplete, `path="p" partial_report={"n":1}`},
+	{&ClockBehind{Newest: time.Unix(1, 5e6)}, TokenClockBehind, `newest="1970-01-01T00:00:01.005Z"`},
 	{&StorageFull{Cause: errCause}, TokenStorageFull, ``},
 	{&StoreUnavailable{Cause: errCause}, TokenStoreUnavailable, ``},
 	{&Corrupt{Path: "p", Cause: errCause}, TokenCorrupt, `path="p"`},

@@ -111,6 +111,9 @@ func (m *Model) SetTeam(value string) {
 	m.team = append(m.team, modelTeam{m.version, value})
 }
 
+// Keep makes the rows as they are the next version's, too.
+func (m *Model) Keep() { m.version++ }
+
 // MayAdd says whether a table takes another column of a name at a version.
 func (m *Model) MayAdd(name string, version int64) bool {
 	s := m.Schema(version)

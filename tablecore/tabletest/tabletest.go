@@ -48,11 +48,12 @@ func (c *Clock) Advance(d time.Duration) {
 }
 
 // Warehouse opens a warehouse on a store with a fixed clock and seeded
-// randomness and closes it with the test. Where mem
-// counts what it gives, the batches of scans are poisoned.
+// randomness, which maintains no table by itself, and closes it with the test.
+// Where mem counts what it gives, the batches of scans are poisoned.
 func Warehouse(t testing.TB, store objstore.Store, mem memory.Allocator) *tablecore.Warehouse {
 	t.Helper()
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Batches: batches(mem), Clock: NewClock().Now, Random: Random(1)})
+	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Batches: batches(mem), Clock: NewClock().Now, Random: Random(1),
+		Maintenance: tablecore.Maintenance{Off: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

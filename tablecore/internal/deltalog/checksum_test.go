@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
 
@@ -38,6 +40,27 @@ func TestDamagedCommit(t *testing.T) {
 			check(fmt.Sprintf("bit %d of byte %d", bit, i), i, damaged)
 		}
 		check(fmt.Sprintf("a commit of %d bytes", i), -1, data[:i])
+	}
+}
+
+// TestFormatVersionOutsideTheChecksum: the format version is judged before
+// anything else, so a commit with another one is whole.
+func TestFormatVersionOutsideTheChecksum(t *testing.T) {
+	commit := fullCommit()
+	commit.Metadata.Configuration[tabledef.KeyFormatVersion] = "0.3.0"
+	data, err := EncodeCommit(commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{`"1.0.0"`, `"abc"`, `3`, `""`, `"0.3.0-with a long text behind it"`} {
+		other := bytes.Replace(data, []byte(`:"0.3.0"`), []byte(":"+value), 1)
+		c, err := ParseCommit(3, other)
+		if err != nil || c.Metadata.Configuration[tabledef.KeyFormatVersion] != strings.Trim(value, `"`) {
+			t.Errorf("%s: %+v, %v", value, c, err)
+		}
+		if _, err := ParseCommit(3, bytes.Replace(other, []byte(`"size":`), []byte(`"size":1`), 1)); err == nil {
+			t.Errorf("%s: other damage was taken", value)
+		}
 	}
 }
 

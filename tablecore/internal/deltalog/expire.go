@@ -11,8 +11,10 @@ import (
 // Expiry says what a state may forget. The zero value forgets nothing.
 type Expiry struct {
 	// RemovesBefore forgets the tombstones of files that were removed before
-	// that time, in ms since the epoch.
+	// that time, in ms since the epoch, of those that Removable picks; nil picks
+	// all. One without a time counts as old.
 	RemovesBefore int64
+	Removable     func(file string) bool
 	// TxnPrefix limits what follows to the txn actions whose application begins
 	// with it: how long others are kept is for their writers to say.
 	TxnPrefix string
@@ -28,7 +30,7 @@ type Expiry struct {
 func (s *State) Expire(e Expiry) *State {
 	next, o := *s, &pmap.Owner{}
 	for key, r := range s.removes.All() {
-		if r.DeletionTimestamp < e.RemovesBefore {
+		if r.DeletionTimestamp < e.RemovesBefore && (e.Removable == nil || e.Removable(r.file)) {
 			next.removes.Remove(o, key)
 		}
 	}
@@ -53,13 +55,44 @@ func (s *State) Expire(e Expiry) *State {
 	return &next
 }
 
-// Forget returns s without the given txn actions. One that was written again
-// since, or is gone already, is let be. It costs what it forgets.
-func (s *State) Forget(txns []*Txn) *State {
+// Forgotten are actions of a state that another state of the same log lacks.
+type Forgotten struct {
+	Txns    []*Txn
+	Removes []*Remove
+}
+
+// Without returns the txn actions and tombstones of s that expired, which Expire
+// has made of it, lacks.
+func (s *State) Without(expired *State) (gone Forgotten) {
+	if s.txns.Len() != expired.txns.Len() {
+		for key, t := range s.txns.All() {
+			if expired.Txn(key) == nil {
+				gone.Txns = append(gone.Txns, t)
+			}
+		}
+	}
+	if s.removes.Len() != expired.removes.Len() {
+		for key, r := range s.removes.All() {
+			if kept, _ := expired.removes.Get(key); kept == nil {
+				gone.Removes = append(gone.Removes, r)
+			}
+		}
+	}
+	return gone
+}
+
+// Forget returns s without some actions. One that was written again since, or is
+// gone already, is let be. It costs what it forgets.
+func (s *State) Forget(gone Forgotten) *State {
 	next, o := *s, &pmap.Owner{}
-	for _, t := range txns {
+	for _, t := range gone.Txns {
 		if s.Txn(t.AppID) == t {
 			next.txns.Remove(o, t.AppID)
+		}
+	}
+	for _, r := range gone.Removes {
+		if now, _ := s.removes.Get(r.key()); now == r {
+			next.removes.Remove(o, r.key())
 		}
 	}
 	return &next

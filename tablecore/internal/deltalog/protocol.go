@@ -57,6 +57,25 @@ func ContrailProtocol(timestampNtz bool) *Protocol {
 	return p
 }
 
+// Adopting returns the protocol of a table of this one that becomes, or is
+// already, Contrail's: p itself where it asks for all that ContrailProtocol
+// does. It never asks for less than p; going to feature lists, it lists what the
+// old versions implied.
+func (p *Protocol) Adopting() *Protocol {
+	writes := slices.Clone(p.AllWriterFeatures())
+	for _, feature := range ContrailProtocol(false).WriterFeatures {
+		if !slices.Contains(writes, feature) {
+			writes = append(writes, feature)
+		}
+	}
+	if p.MinWriterVersion >= 7 && len(writes) == len(p.WriterFeatures) {
+		return p
+	}
+	adopting := *p
+	adopting.MinWriterVersion, adopting.WriterFeatures = max(p.MinWriterVersion, 7), writes
+	return &adopting
+}
+
 // WithTimestampNtz returns the protocol that a table of this one needs for a
 // timestamp without zone: p itself where it has the feature. Going to feature
 // lists, it lists what the old versions implied.
@@ -112,6 +131,10 @@ func (s *State) CheckReadable() error {
 	for _, feature := range s.protocol.AllReaderFeatures() {
 		switch feature {
 		case FeatureTimestampNtz, featureVacuumProtocolCheck:
+		case featureDeletionVectors:
+			if s.withDV > 0 {
+				return unsupported(feature)
+			}
 		case featureColumnMapping:
 			if s.columnMapping() {
 				return unsupported(feature)
@@ -150,8 +173,7 @@ func (s *State) CheckPaths() error {
 	return nil
 }
 
-// CheckWritable returns *tableerr.Unsupported naming the first writer feature
-// that this software neither respects nor finds inactive. It includes
+// CheckWritable returns *tableerr.Unsupported naming the first feature that this software neither respects nor finds inactive. It includes
 // CheckReadable. An append-only table is writable: see AppendOnly.
 func (s *State) CheckWritable() error {
 	if err := s.CheckReadable(); err != nil {
@@ -163,7 +185,7 @@ func (s *State) CheckWritable() error {
 	if s.marks.err != nil {
 		return fmt.Errorf("reading the schema's field metadata: %w", s.marks.err)
 	}
-	for _, feature := range s.protocol.AllWriterFeatures() {
+	for _, feature := range slices.Concat(s.protocol.AllWriterFeatures(), s.protocol.AllReaderFeatures()) {
 		if !s.respected(feature) {
 			return unsupported(feature)
 		}

@@ -33,7 +33,7 @@ func TestCheckReadable(t *testing.T) {
 		{v3(), nil, ""},
 		{v3("timestampNtz", "vacuumProtocolCheck", "columnMapping"), nil, ""},
 		{v3("columnMapping"), mapped, "columnMapping"},
-		{v3("timestampNtz", "deletionVectors"), nil, "deletionVectors"},
+		{v3("timestampNtz", "deletionVectors"), nil, ""}, // none is there
 		{v3("v2Checkpoint"), nil, "v2Checkpoint"},
 		{v3("contrail-timeseries"), nil, "contrail-timeseries"},
 		{v3("some future"), nil, "some future"},
@@ -164,6 +164,29 @@ func TestWithTimestampNtz(t *testing.T) {
 		}
 		if got.WithTimestampNtz() != got {
 			t.Errorf("%s: it is written again", name)
+		}
+	}
+}
+
+// Going to feature lists, a protocol lists all that the old version implied.
+func TestAdopting(t *testing.T) {
+	ours := []string{"domainMetadata", "inCommitTimestamp", "contrail-timeseries"}
+	for _, c := range []struct {
+		p    Protocol
+		want []string
+	}{
+		{Protocol{MinReaderVersion: 1, MinWriterVersion: 1}, append([]string{}, ContrailProtocol(false).WriterFeatures...)},
+		{Protocol{MinReaderVersion: 1, MinWriterVersion: 2}, append([]string{"appendOnly", "invariants"}, ours...)},
+		{Protocol{MinReaderVersion: 1, MinWriterVersion: 4}, append([]string{"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}, ours...)},
+		{Protocol{MinReaderVersion: 3, MinWriterVersion: 7, ReaderFeatures: []string{"timestampNtz"}, WriterFeatures: []string{"timestampNtz"}},
+			append([]string{"timestampNtz", "appendOnly", "invariants"}, ours...)},
+	} {
+		got := c.p.Adopting()
+		if got.MinReaderVersion != c.p.MinReaderVersion || got.MinWriterVersion != 7 || !slices.Equal(got.WriterFeatures, c.want) || !slices.Equal(got.ReaderFeatures, c.p.ReaderFeatures) {
+			t.Errorf("%+v becomes %+v, want %q", c.p, got, c.want)
+		}
+		if got.Adopting() != got {
+			t.Errorf("%+v is not enough", got)
 		}
 	}
 }

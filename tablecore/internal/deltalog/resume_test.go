@@ -25,9 +25,14 @@ func TestResume(t *testing.T) {
 		"nothing is left":             {func(t *testing.T, s objstore.Store) { remove(t, s, commitKeys(0, 9)...) }, ErrReplaced},
 		"its commit is another one":   {func(t *testing.T, s objstore.Store) { put(t, s, CommitKey(5), `{"txn":{"appId":"a","version":1}}`) }, ErrReplaced},
 		"its commit is damaged":       {func(t *testing.T, s objstore.Store) { put(t, s, CommitKey(5), `{`) }, &tableerr.Corrupt{}},
-		"a later commit is gone":      {func(t *testing.T, s objstore.Store) { remove(t, s, CommitKey(7)) }, &tableerr.Corrupt{}},
+		"a later commit is gone":      {func(t *testing.T, s objstore.Store) { remove(t, s, CommitKey(7)) }, ErrReplaced},
 		"a later commit is damaged":   {func(t *testing.T, s objstore.Store) { put(t, s, CommitKey(9), "{") }, &tableerr.Corrupt{}},
-		"a checkpoint lies far ahead": {func(t *testing.T, s objstore.Store) { put(t, s, CheckpointKey(1005), "PAR1") }, ErrReplaced},
+		"a checkpoint lies far ahead": {func(t *testing.T, s objstore.Store) { put(t, s, hintKey, `{"version":1005}`) }, ErrReplaced},
+		"the log ends before its hint": {func(t *testing.T, s objstore.Store) {
+			put(t, s, hintKey, `{"version":8}`)
+			remove(t, s, commitKeys(7, 9)...)
+		}, ErrReplaced},
+		"the hint is damaged": {func(t *testing.T, s objstore.Store) { put(t, s, hintKey, `{`) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New()
@@ -79,7 +84,7 @@ func TestResumeAtTheNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameState(t, got, want)
-	if c := store.Counts(); c.Requests() != 2 || c.List != 1 || c.Get != 1 {
+	if c := store.Counts(); c.Requests() != 4 || c.Get != 3 || c.Head != 1 {
 		t.Error(c)
 	}
 }

@@ -201,7 +201,7 @@ func TestExpire(t *testing.T) {
 	}
 	again := *s.Txn("contrail/8")
 	newer := apply(t, s, &Commit{Txns: []*Txn{&again}})
-	forgot := newer.Forget([]*Txn{s.Txn("contrail/7"), s.Txn("contrail/8"), {AppID: "nobody"}})
+	forgot := newer.Forget(Forgotten{Txns: []*Txn{s.Txn("contrail/7"), s.Txn("contrail/8"), {AppID: "nobody"}}})
 	if forgot.NumTxns() != 11 || forgot.Txn("contrail/7") != nil || forgot.Txn("contrail/8") != &again || newer.Txn("contrail/7") == nil {
 		t.Errorf("forgetting two left %d txns", forgot.NumTxns())
 	}

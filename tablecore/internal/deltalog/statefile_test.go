@@ -52,7 +52,7 @@ func TestStateRoundTrip(t *testing.T) {
 
 // TestStateRoundTripOfGoldenTables decodes what other writers have written.
 func TestStateRoundTripOfGoldenTables(t *testing.T) {
-	tables, err := os.ReadDir("testdata/golden")
+	tables, err := os.ReadDir(goldenDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,10 @@
 package derived
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"strings"
 
@@ -54,6 +56,34 @@ type FileIndex struct {
 // Sorted says whether the file's rows are sorted by (entity, index).
 func (x *FileIndex) Sorted() bool { return x.Directory != nil || x.Rows == 0 }
 
+// Keys yields the entities of the file's rows, by key. Those of an unsorted file
+// of a table without a granularity are not known.
+func (x *FileIndex) Keys() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range x.Directory {
+			if !yield(x.Directory[i].Key) {
+				return
+			}
+		}
+		if x.Directory != nil || x.Coverage == nil {
+			return
+		}
+		for i := range x.Coverage.Entities() {
+			if !yield(x.Coverage.Key(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Equal says whether two indexes tell the same.
+func (x *FileIndex) Equal(y *FileIndex) bool {
+	if x.Rows != y.Rows || !slices.Equal(x.Directory, y.Directory) || x.Sorted() != y.Sorted() || (x.Coverage == nil) != (y.Coverage == nil) {
+		return false
+	}
+	return x.Coverage == nil || bytes.Equal(x.Coverage.AppendEncoded(nil), y.Coverage.AppendEncoded(nil))
+}
+
 // Bytes returns about how much memory the index holds.
 func (x *FileIndex) Bytes() int64 {
 	const runBytes = 48
@@ -67,12 +97,12 @@ func (x *FileIndex) Bytes() int64 {
 	return n
 }
 
-// filesDir is where derived data lies that is too large for a footer.
-const filesDir = "_contrail/files/"
+// FilesDir is where derived data lies that is too large for a footer.
+const FilesDir = "_contrail/files/"
 
 // SidecarPath returns the path, relative to the table, of the derived data
 // that lies beside the data file with the given path.
 func SidecarPath(path string) string {
 	sum := sha256.Sum256([]byte(path))
-	return filesDir + hex.EncodeToString(sum[:])[:32]
+	return FilesDir + hex.EncodeToString(sum[:])[:32]
 }

@@ -27,6 +27,13 @@ const maxSidecar = 1 << 30
 // A key column that is missing or null is *tableerr.Corrupt, as is a damaged
 // data file; errors of the store and of the context are returned as they are.
 func Load(ctx context.Context, store objstore.Store, file *datafile.File, path string, def *tabledef.Definition, recomputed func(reason string)) (FileIndex, error) {
+	x, why, err := Stored(ctx, store, file, path, def)
+	if err != nil || why == "" {
+		return x, err
+	}
+	if recomputed != nil {
+		recomputed(why)
+	}
 	layout, err := entitykey.LayoutOf(def)
 	if err != nil {
 		return FileIndex{}, err
@@ -35,15 +42,22 @@ func Load(ctx context.Context, store objstore.Store, file *datafile.File, path s
 	if err != nil {
 		return FileIndex{}, err
 	}
-	l := loader{store: store, file: file, path: path, layout: layout, domain: domain, origin: originOf(def, file.Rows())}
-	x, why, err := l.stored(ctx)
-	if err != nil || why == "" {
-		return x, err
-	}
-	if recomputed != nil {
-		recomputed(why)
-	}
 	return recompute(ctx, file, path, def, layout, domain)
+}
+
+// Stored returns the index of a data file as Load does, but only the stored one:
+// why says what is wrong with it where it is of no use.
+func Stored(ctx context.Context, store objstore.Store, file *datafile.File, path string, def *tabledef.Definition) (x FileIndex, why string, err error) {
+	layout, err := entitykey.LayoutOf(def)
+	if err != nil {
+		return FileIndex{}, "", err
+	}
+	domain, err := interval.New(def.IndexType, def.IndexUnit(), def.Granularity)
+	if err != nil {
+		return FileIndex{}, "", err
+	}
+	l := loader{store: store, file: file, path: path, layout: layout, domain: domain, origin: originOf(def, file.Rows())}
+	return l.stored(ctx)
 }
 
 // loader reads the stored index of one file.
@@ -82,27 +96,42 @@ func (l *loader) stored(ctx context.Context) (x FileIndex, why string, err error
 	return x, "", nil
 }
 
-// payload returns the payload of a block, wherever it lies.
+// payload returns the payload of a block, wherever it lies: the footer's first,
+// which cannot be mended, and the sidecar's where that one is of no use.
 func (l *loader) payload(ctx context.Context, k kind) (payload []byte, why string, err error) {
-	want := l.origin
-	var block []byte
-	if text, ok := l.file.Meta(k.key()); ok {
-		if block, err = base64.StdEncoding.DecodeString(text); err != nil {
-			return nil, k.key() + " is damaged", nil
-		}
-	} else {
-		if err := l.readSidecar(ctx); err != nil {
-			return nil, "", err
-		}
-		if block = sidecarBlock(l.sidecar, k); block == nil {
-			return nil, k.key() + " is missing", nil
-		}
-		want.size = l.file.Size()
+	if payload, why = l.inFooter(k); why == "" {
+		return payload, "", nil
 	}
+	if err := l.readSidecar(ctx); err != nil {
+		return nil, "", err
+	}
+	block := sidecarBlock(l.sidecar, k)
+	if block == nil {
+		return nil, why, nil
+	}
+	want := l.origin
+	want.size = l.file.Size()
 	if payload, why = openBlock(block, k, want); why != "" {
 		return nil, k.key() + " is " + why, nil
 	}
 	return payload, "", nil
+}
+
+// inFooter returns the payload of a block in the file's own footer; why says what
+// is wrong with it.
+func (l *loader) inFooter(k kind) (payload []byte, why string) {
+	text, ok := l.file.Meta(k.key())
+	if !ok {
+		return nil, k.key() + " is missing"
+	}
+	block, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, k.key() + " is damaged"
+	}
+	if payload, why = openBlock(block, k, l.origin); why != "" {
+		return nil, k.key() + " is " + why
+	}
+	return payload, ""
 }
 
 // readSidecar reads the sidecar once; a missing or oversized one is empty.

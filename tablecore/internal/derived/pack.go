@@ -12,6 +12,11 @@ import (
 // maxInlineText is how long the base64 text of a block in a footer may be.
 const maxInlineText = 64 << 10
 
+// maxPayload bounds a payload, whose length takes four bytes.
+const maxPayload = math.MaxUint32 / 2
+
+var errTooLarge = errors.New("the derived data of a file is larger than 2 GiB")
+
 // Packed is the derived data of one data file, ready to be stored.
 type Packed struct {
 	// KV belongs into the data file's key-value metadata.
@@ -40,8 +45,8 @@ func Pack(def *tabledef.Definition, x FileIndex) (Packed, error) {
 			p.KV[k.key()] = base64.StdEncoding.EncodeToString(block)
 			continue
 		}
-		if uint64(len(payload)) > math.MaxUint32/2 {
-			return Packed{}, errors.New("the derived data of a file is larger than 2 GiB")
+		if uint64(len(payload)) > maxPayload {
+			return Packed{}, errTooLarge
 		}
 		large[k] = payload
 	}
@@ -49,6 +54,22 @@ func Pack(def *tabledef.Definition, x FileIndex) (Packed, error) {
 		p.Sidecar = func(size int64) []byte { return sidecar(large, o, size) }
 	}
 	return p, nil
+}
+
+// Beside encodes all of the index of a finished data file of so many bytes, for
+// an object beside it: what belongs under SidecarPath where the file's own footer
+// lacks it.
+func Beside(def *tabledef.Definition, x FileIndex, size int64) ([]byte, error) {
+	all := map[kind][]byte{}
+	for _, k := range []kind{kindEntities, kindCoverage} {
+		if payload, ok := x.payload(k); ok {
+			if uint64(len(payload)) > maxPayload {
+				return nil, errTooLarge
+			}
+			all[k] = payload
+		}
+	}
+	return sidecar(all, originOf(def, x.Rows), size), nil
 }
 
 // payload encodes one part of an index; ok is false when there is none.

@@ -90,6 +90,8 @@ type Indexer struct {
 	pairs     []pair
 	parts     []*coverage.Set
 
+	twice *coverage.Overlap // pairs that several rows have, nil where nobody asks
+
 	codes         []uint32
 	ordinals, ids []uint64
 
@@ -160,6 +162,7 @@ func (x *Indexer) addRun(code uint32, ordinals, ids []uint64) error {
 	if !x.unsorted || !x.domain.HasIntervals() {
 		return nil
 	}
+	x.noteEqual(x.coder.Key(code), ids)
 	for i, id := range ids {
 		if i > 0 && id == ids[i-1] {
 			continue
@@ -186,15 +189,60 @@ func (x *Indexer) addSorted(key string, ordinals, ids []uint64) bool {
 		if run.Key > key || run.Last > first {
 			return false
 		}
+		if id := x.domain.ID(run.Last); x.domain.HasIntervals() && id == ids[0] {
+			x.note(key, id)
+		}
 		run.End, run.Last = end, last
 	} else {
 		x.directory = append(x.directory, Run{Key: key, Start: x.rows, End: end, First: first, Last: last})
 		x.builder.Entity(key)
 	}
 	if x.domain.HasIntervals() {
+		x.noteEqual(key, ids)
 		x.builder.AddIDs(ids)
 	}
 	return true
+}
+
+// NoteDuplicates makes the indexer look for pairs of entity and interval that
+// several rows have. It is called before the first Add.
+func (x *Indexer) NoteDuplicates() { x.twice = &coverage.Overlap{} }
+
+// Duplicate returns the smallest such pair once the rows were taken, by entity
+// key and interval; found is false where there is none.
+func (x *Indexer) Duplicate() (key string, id uint64, found bool) {
+	if x.twice == nil || x.twice.Count == 0 {
+		return "", 0, false
+	}
+	return x.twice.Key, x.twice.ID, true
+}
+
+func (x *Indexer) note(key string, id uint64) {
+	if x.twice != nil {
+		*x.twice = x.twice.Plus(coverage.Overlap{Count: 1, Key: key, ID: id})
+	}
+}
+
+// noteEqual notes equal intervals that follow each other.
+func (x *Indexer) noteEqual(key string, ids []uint64) {
+	if x.twice == nil {
+		return
+	}
+	for i := 1; i < len(ids); i++ {
+		if ids[i] == ids[i-1] {
+			x.note(key, ids[i])
+		}
+	}
+}
+
+// addPart keeps a packed set.
+func (x *Indexer) addPart(set *coverage.Set) {
+	if x.twice != nil {
+		for _, part := range x.parts {
+			*x.twice = x.twice.Plus(coverage.Intersect(part, set))
+		}
+	}
+	x.parts = append(x.parts, set)
 }
 
 // giveUp goes over to unsorted rows.
@@ -204,7 +252,7 @@ func (x *Indexer) giveUp() error {
 	if err != nil {
 		return err
 	}
-	x.parts = append(x.parts, set)
+	x.addPart(set)
 	return nil
 }
 
@@ -218,6 +266,9 @@ func (x *Indexer) packPairs() error {
 	for i, p := range x.pairs {
 		if i == 0 || p.code != x.pairs[i-1].code {
 			b.Entity(x.coder.Key(p.code))
+		} else if p.id == x.pairs[i-1].id {
+			x.note(x.coder.Key(p.code), p.id)
+			continue
 		}
 		b.Add(p.id)
 	}
@@ -225,7 +276,8 @@ func (x *Indexer) packPairs() error {
 	if err != nil {
 		return err
 	}
-	x.parts, x.pairs = append(x.parts, set), x.pairs[:0]
+	x.addPart(set)
+	x.pairs = x.pairs[:0]
 	if len(x.parts) < x.maxParts {
 		return nil
 	}

@@ -47,8 +47,8 @@ const (
 	maxUnpack = 32
 )
 
-// stateDir is where state files lie.
-const stateDir = "_contrail/state/"
+// StateDir is where state files lie.
+const StateDir = "_contrail/state/"
 
 // Of names the version of a table that something was made of.
 type Of struct {
@@ -232,7 +232,7 @@ func StatePath(tableID string, version int64) string {
 		sum := sha256.Sum256([]byte(tableID))
 		tableID = hex.EncodeToString(sum[:16])
 	}
-	return fmt.Sprintf("%s%020d-%s", stateDir, version, tableID)
+	return fmt.Sprintf("%s%020d-%s", StateDir, version, tableID)
 }
 
 // headerReader reads a header. After damage it gives zero values and bad is

@@ -58,18 +58,22 @@ type Append struct {
 	base    *snapshot.Snapshot
 	def     *tabledef.Definition // of the rows that are written
 	adopts  *arrow.Schema        // the stream's, where def's schema comes from it
+	sent    *arrow.Schema        // the stream's, nil where there is none
 	digest  *rowdigest.Digest    // nil when none is asked for
 	result  *Result
 	checked map[string]bool // files that have no row in the append's intervals
 	// replaced are the committed files that the append writes anew, by path: its
 	// plan. See overwrite.go.
 	replaced map[string]*replacement
+	// parts are what an append of rows staged before is made of, nil for one that
+	// writes its own. See staged.go.
+	parts []Part
 }
 
 // NewAppend checks a stream's schema against the table, or adopts it where the
 // table has none.
 func NewAppend(s *snapshot.Snapshot, schema *arrow.Schema, cfg AppendConfig) (*Append, error) {
-	a := &Append{cfg: cfg, base: s, def: s.Def, checked: map[string]bool{}, replaced: map[string]*replacement{}}
+	a := &Append{cfg: cfg, base: s, def: s.Def, sent: schema, checked: map[string]bool{}, replaced: map[string]*replacement{}}
 	if s.Def.Stored == nil {
 		if err := tabledef.CheckAdoption(schema, s.Def); err != nil {
 			return nil, err
@@ -95,9 +99,11 @@ func (a *Append) Write(ctx context.Context, rows RowReader) error {
 	return err
 }
 
-// Discard removes what was written.
+// Discard removes what was written, but not what was staged before.
 func (a *Append) Discard(ctx context.Context) {
-	a.result.Discard(ctx, a.cfg.Store)
+	if a.parts == nil {
+		a.result.Discard(ctx, a.cfg.Store)
+	}
 	for _, r := range a.replaced {
 		r.discard(ctx, a)
 	}
@@ -148,6 +154,9 @@ func (a *Append) checkTable(s *snapshot.Snapshot) error {
 	if err := s.CheckWritable(); err != nil {
 		return err
 	}
+	if err := a.checkParts(s.Def); err != nil {
+		return err
+	}
 	return a.checkDefinition(s)
 }
 
@@ -169,19 +178,36 @@ func (a *Append) checkDefinition(s *snapshot.Snapshot) error {
 		}
 		return nil
 	}
+	if a.nullOnly(now) {
+		return &tableerr.VersionConflict{Expected: a.base.Version(), Found: s.Version()} // sent again, the stream is taken
+	}
+	return checkColumns(a.def, now)
+}
+
+// nullOnly says whether the files written have a column that the table has lost
+// since, and that the stream did not send.
+func (a *Append) nullOnly(now *tabledef.Definition) bool {
+	return a.sent != nil && slices.ContainsFunc(a.def.Stored.Fields(), func(f arrow.Field) bool {
+		return !now.Stored.HasField(f.Name) && !a.sent.HasField(f.Name)
+	})
+}
+
+// checkColumns makes sure that files written under one definition fit a table
+// with another: the same types, and what the table has gained may be left out.
+func checkColumns(written, now *tabledef.Definition) error {
 	for _, f := range now.Stored.Fields() {
-		mine := a.def.Stored.FieldIndices(f.Name)
+		mine := written.Stored.FieldIndices(f.Name)
 		if len(mine) == 0 {
 			if f.Nullable && now.ColumnsAdded {
 				continue
 			}
 			return mismatch(f.Name, tabledef.TypeName(f.Type), "")
 		}
-		if m := a.def.Stored.Field(mine[0]); !arrow.TypeEqual(m.Type, f.Type) || m.Nullable && !f.Nullable {
+		if m := written.Stored.Field(mine[0]); !arrow.TypeEqual(m.Type, f.Type) || m.Nullable && !f.Nullable {
 			return mismatch(f.Name, tabledef.TypeName(f.Type), tabledef.TypeName(m.Type))
 		}
 	}
-	for _, f := range a.def.Stored.Fields() {
+	for _, f := range written.Stored.Fields() {
 		if !now.Stored.HasField(f.Name) {
 			return mismatch(f.Name, "", tabledef.TypeName(f.Type))
 		}
@@ -191,7 +217,7 @@ func (a *Append) checkDefinition(s *snapshot.Snapshot) error {
 
 func mismatch(column, expected, found string) error {
 	return &tableerr.SchemaMismatch{Column: column, Expected: expected, Found: found,
-		Msg: "column " + strconv.Quote(column) + " was changed by another writer during the append"}
+		Msg: "column " + strconv.Quote(column) + " was changed by another writer since the rows were written"}
 }
 
 // checkOverlap compares the append's coverage with that of the files whose
@@ -287,8 +313,12 @@ func (a *Append) adopt(c *deltalog.Commit, s *snapshot.Snapshot) error {
 }
 
 // Remember hands what is known of the written files to the cache, so that the
-// appends published next need not read them.
+// appends published next need not read them. Of files that were staged before
+// the cache knows what has been read.
 func (a *Append) Remember() {
+	if a.parts != nil {
+		return
+	}
 	for i := range a.result.Files {
 		a.cfg.Files.Keep(a.def, a.result.Files[i].Path, &a.result.Files[i].Index)
 	}

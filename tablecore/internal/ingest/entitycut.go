@@ -26,6 +26,39 @@ func (k *keyRange) holds(key []byte) bool {
 // many entities as rows. No entity is cut: that of a part whose rows are
 // compared has at most one row a run.
 func (m *merger) keyCuts(ctx context.Context, p indexRange) ([]string, error) {
+	sample, err := m.sampleKeys(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	// A quarter more for the error of the sample, and for keyRange.places.
+	n := int(m.need(p.rows)*5/4/m.capacity) + 1
+	var cuts []string
+	for i := 1; i < n; i++ {
+		c := sample[i*len(sample)/n]
+		if len(cuts) == 0 && c > sample[0] || len(cuts) > 0 && c > cuts[len(cuts)-1] {
+			cuts = append(cuts, c)
+		}
+	}
+	return cuts, nil
+}
+
+// largestEntity estimates the rows of the entity that has most of a part.
+func (m *merger) largestEntity(ctx context.Context, p indexRange) (int64, error) {
+	sample, err := m.sampleKeys(ctx, p)
+	most := 0
+	for from := 0; from < len(sample); {
+		to := from + 1
+		for to < len(sample) && sample[to] == sample[from] {
+			to++
+		}
+		most, from = max(most, to-from), to
+	}
+	return p.rows * int64(most) / int64(max(1, len(sample))), err
+}
+
+// sampleKeys returns the entity keys of rows at equal steps over a part, in
+// order.
+func (m *merger) sampleKeys(ctx context.Context, p indexRange) ([]string, error) {
 	step := max(1, p.rows/sampleRows)
 	var sample []string
 	skip := int64(0)
@@ -37,20 +70,8 @@ func (m *merger) keyCuts(ctx context.Context, p indexRange) ([]string, error) {
 		skip -= n
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
 	slices.Sort(sample)
-	// A quarter more for the error of the sample, and for keyRange.places.
-	n := int(m.need(p.rows)*5/4/m.capacity) + 1
-	var cuts []string
-	for i := 1; i < n; i++ {
-		c := sample[i*len(sample)/n]
-		if len(cuts) == 0 && c > sample[0] || len(cuts) > 0 && c > cuts[len(cuts)-1] {
-			cuts = append(cuts, c)
-		}
-	}
-	return cuts, nil
+	return sample, err
 }
 
 // keys yields the batches of a part with their rows' entity keys.

@@ -79,6 +79,8 @@ type Config struct {
 	Software string
 	// Digest, when set, is given every aligned batch.
 	Digest *rowdigest.Digest
+	// Shape says how the rows are cut into files.
+	Shape Shape
 
 	limits limits // sizes of files; zero means the defaults
 }
@@ -113,7 +115,7 @@ func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
 		cfg.MemoryBudget = DefaultMemoryBudget
 	}
 	if cfg.limits.rows == 0 {
-		files := defaultLimits
+		files := cfg.Shape.limits()
 		files.runRows, files.mergeBytes = cfg.limits.runRows, cfg.limits.mergeBytes
 		cfg.limits = files
 	}

@@ -33,6 +33,7 @@ type merger struct {
 
 	mu    sync.Mutex
 	worst *duplicate // the smallest as yet
+	made  int        // files
 }
 
 // run writes all rows.
@@ -54,7 +55,7 @@ func (m *merger) run(ctx context.Context) (*Result, error) {
 // files writes the files in the order of their ranges, until there is a
 // duplicate: then it only looks for a smaller one.
 func (m *merger) files(ctx context.Context) (*Result, error) {
-	parts, err := m.plan()
+	parts, err := m.plan(ctx)
 	if err != nil {
 		return nil, storeError(err)
 	}
@@ -149,8 +150,19 @@ func (m *merger) build(ctx context.Context, p indexRange, only *keyRange) ([]new
 	if m.refused() {
 		return nil, nil
 	}
+	if err := m.count(len(files)); err != nil {
+		return nil, err
+	}
 	s.codes.free(s.heap)
 	return w.writeAll(ctx, files, 1)
+}
+
+// count adds files, unless they become too many.
+func (m *merger) count(files int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.made += files
+	return m.cfg.Shape.check(m.made)
 }
 
 func (m *merger) refused() bool {
@@ -205,11 +217,14 @@ func (s *store) batchOf(rec arrow.RecordBatch, from, to int64) *convert.Batch {
 // newMerger returns the merger of an append's runs.
 func newMerger(cfg Config, runs *runs, out *newfile.Writer) *merger {
 	return &merger{cfg: cfg, runs: runs, out: out, unique: newRunChecker(cfg).unique,
-		planner: planner{domain: cfg.Domain, rowBytes: runs.bytes / max(1, runs.rows), limits: cfg.limits}}
+		planner: planner{domain: cfg.Domain, rowBytes: runs.bytes / max(1, runs.rows), limits: cfg.limits, byEntity: cfg.Shape.ByEntity}}
 }
 
 // wanted is the memory that makes writers files at once, as large as they get.
 func (m *merger) wanted() int64 {
+	if m.planner.byEntity {
+		return m.need(m.runs.rows) // each reading of the runs makes as many files as find memory
+	}
 	largest := min(m.runs.rows, m.cfg.limits.maxRows, m.cfg.limits.maxBytes/max(1, m.planner.rowBytes))
 	return writers * m.need(largest)
 }

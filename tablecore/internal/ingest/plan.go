@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -41,6 +42,7 @@ type planner struct {
 	domain   interval.Domain
 	rowBytes int64
 	limits   limits
+	byEntity bool // rows are cut by entity only
 }
 
 // limits are the sizes of files; tests make them small.
@@ -50,10 +52,51 @@ type limits struct {
 	mergeBytes                     int64 // memory that a test lets a merge have, 0 for what there is
 }
 
+// Shape says how rows are cut into files. The zero value is what suits an append.
+type Shape struct {
+	// FileRows is about how many rows a file has, 0 for what the rows' size in
+	// memory suggests.
+	FileRows int64
+	// ByEntity gives each entity files of its own. More of them than MaxFiles
+	// altogether are refused, *TooManyFilesError, unless it is 0.
+	ByEntity bool
+	MaxFiles int
+}
+
+// limits returns the sizes of files.
+func (s Shape) limits() limits {
+	if s.FileRows == 0 {
+		return defaultLimits
+	}
+	const any = 1 << 62
+	rows := min(s.FileRows, any/2)
+	return limits{rows: rows, maxRows: rows + rows/2, bytes: any, maxBytes: any}
+}
+
+// TooManyFilesError says that the rows would make more files than Shape allows.
+type TooManyFilesError struct{ Files, Limit int }
+
+func (e *TooManyFilesError) Error() string {
+	return fmt.Sprintf("the rows make %d files or more, more than %d", e.Files, e.Limit)
+}
+
+// check refuses more files than allowed.
+func (s Shape) check(files int) error {
+	if s.MaxFiles > 0 && files > s.MaxFiles {
+		return &TooManyFilesError{Files: files, Limit: s.MaxFiles}
+	}
+	return nil
+}
+
 var defaultLimits = limits{rows: fileRows, maxRows: maxFileRows, bytes: fileBytes, maxBytes: maxFileBytes}
 
 // plan returns the parts in the order of their ranges.
-func (p *planner) plan() []part { return p.split(nil, p.s.whole()) }
+func (p *planner) plan() []part {
+	if p.byEntity {
+		return []part{p.s.whole()}
+	}
+	return p.split(nil, p.s.whole())
+}
 
 // whole returns all rows of a store.
 func (s *store) whole() part {

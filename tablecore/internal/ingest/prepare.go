@@ -26,13 +26,14 @@ type preparer struct {
 	sorter
 	domain interval.Domain
 	limits limits
+	shape  Shape
 	unique bool       // a second row in an interval is refused
 	latest bool       // of an entity's rows in an interval the last to come stays
 	taken  [][]uint32 // memory of the heap, one a part
 }
 
 func newPreparer(s *store, cfg Config, pool *recycler) *preparer {
-	p := &preparer{sorter: sorter{s: s, pool: pool}, domain: cfg.Domain, limits: cfg.limits,
+	p := &preparer{sorter: sorter{s: s, pool: pool}, domain: cfg.Domain, limits: cfg.limits, shape: cfg.Shape,
 		unique: cfg.Def.Uniqueness == tabledef.UniqueReject, latest: cfg.Def.Uniqueness == tabledef.UniqueOverwrite}
 	if len(s.keys) > 0 {
 		p.order = s.entities.Order()
@@ -90,7 +91,12 @@ func (o *preparer) prepare(p part, taken *[]uint32) ([]outFile, *duplicate, erro
 		sorted = keepLatest(o.domain, sorted, values)
 	}
 	var found *duplicate
-	files := o.cutByEntity(sorted)
+	var files []outFile
+	if o.shape.ByEntity {
+		files = o.fileByEntity(sorted, values)
+	} else {
+		files = o.cutByEntity(sorted)
+	}
 	for i := range files {
 		n := len(files[i].rows)
 		d, err := o.describe(&files[i], values[:n])
@@ -124,6 +130,26 @@ func (o *preparer) cutByEntity(p sortedPart) []outFile {
 		}
 		files = append(files, outFile{rows: p.rows[start:r.end], runs: runs})
 		start, first = r.end, i+1
+	}
+	return files
+}
+
+// fileByEntity makes files of one entity each from a part and its ordinals. One
+// with too many rows has several, cut at the starts of intervals.
+func (o *preparer) fileByEntity(p sortedPart, ordinals []uint64) []outFile {
+	var files []outFile
+	for _, r := range p.runs {
+		for start := r.start; start < r.end; {
+			end := r.end
+			if int64(end-start) > o.limits.maxRows {
+				end = start + int(o.limits.rows)
+				for end < r.end && o.domain.ID(ordinals[end]) == o.domain.ID(ordinals[end-1]) {
+					end++
+				}
+			}
+			files = append(files, outFile{rows: p.rows[start:end], runs: []run{{r.entity, 0, end - start}}})
+			start = end
+		}
 	}
 	return files
 }

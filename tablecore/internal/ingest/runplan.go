@@ -23,7 +23,7 @@ type indexRange struct {
 }
 
 // plan cuts the rows of all runs like planner.plan.
-func (m *merger) plan() ([]indexRange, error) {
+func (m *merger) plan(ctx context.Context) ([]indexRange, error) {
 	spans := make([]span, len(m.runs.list))
 	for i, run := range m.runs.list {
 		spans[i].end = run.rows
@@ -32,7 +32,21 @@ func (m *merger) plan() ([]indexRange, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.planner.byEntity {
+		return m.entityParts(ctx, whole)
+	}
 	return m.split(nil, whole)
+}
+
+// entityParts returns all rows as one part, to be cut by entity, or as several
+// where the rows of one entity find no memory.
+func (m *merger) entityParts(ctx context.Context, whole indexRange) ([]indexRange, error) {
+	largest, err := m.largestEntity(ctx, whole)
+	if err != nil || m.need(largest) <= m.capacity || m.cfg.Domain.ID(whole.min) == m.cfg.Domain.ID(whole.max) {
+		return []indexRange{whole}, err
+	}
+	pieces, err := m.cut(whole, int(min(2*m.need(largest)/m.capacity+1, maxPieces)))
+	return slices.DeleteFunc(pieces, func(p indexRange) bool { return p.rows == 0 }), err
 }
 
 // split appends a range's parts to done. A range of one interval stays whole,

@@ -28,13 +28,16 @@ type fileWriter struct {
 
 // run cuts, sorts, checks and writes the store's rows.
 func (w *fileWriter) run(ctx context.Context) (*Result, error) {
-	plan := planner{s: w.s, domain: w.cfg.Domain, rowBytes: w.s.rowBytes(), limits: w.cfg.limits}
+	plan := planner{s: w.s, domain: w.cfg.Domain, rowBytes: w.s.rowBytes(), limits: w.cfg.limits, byEntity: w.cfg.Shape.ByEntity}
 	w.pool.mem = w.cfg.Mem
 	defer w.pool.close()
 	prep := newPreparer(w.s, w.cfg, &w.pool)
 	defer prep.free()
 	files, err := prep.prepareAll(ctx, plan.plan())
 	if err != nil {
+		return nil, err
+	}
+	if err := w.cfg.Shape.check(len(files)); err != nil {
 		return nil, err
 	}
 	w.s.codes.free(w.s.heap)

@@ -67,6 +67,19 @@ func PlanRollback(from, target *snapshot.Snapshot, release bool) (*Rollback, err
 	return r, nil
 }
 
+// CheckFormat refuses a table whose format is not written here, before anything
+// else is looked at. A plain Delta table is one of them, unless it is one by a
+// rollback of its adoption.
+func CheckFormat(s *snapshot.Snapshot) error {
+	if err := s.Def.Format.CheckWritable(); err != nil {
+		return err
+	}
+	if ours(s) {
+		return nil
+	}
+	return s.CheckIndexed()
+}
+
 func checkRollback(from, target *snapshot.Snapshot, release bool) error {
 	if err := from.State.CheckWritable(); err != nil {
 		return err
@@ -132,13 +145,19 @@ func (r *Rollback) CheckFiles(ctx context.Context, store objstore.Store) error {
 // and not that of another table in its place. TABLE_NOT_FOUND or
 // VERSION_CONFLICT.
 func (r *Rollback) Revalidate(_ context.Context, s *snapshot.Snapshot) error {
-	if s.Def.ID != r.from.Def.ID {
+	return sameVersion(r.from, s)
+}
+
+// sameVersion makes sure that s is the version that was planned on, perhaps read
+// again.
+func sameVersion(from, s *snapshot.Snapshot) error {
+	if s.Def.ID != from.Def.ID {
 		return &tableerr.TableNotFound{}
 	}
-	planned, _ := r.from.State.Timestamp()
+	planned, _ := from.State.Timestamp()
 	found, _ := s.State.Timestamp()
-	if s.Version() != r.from.Version() || found != planned {
-		return &tableerr.VersionConflict{Expected: r.from.Version(), Found: s.Version()}
+	if s.Version() != from.Version() || found != planned {
+		return &tableerr.VersionConflict{Expected: from.Version(), Found: s.Version()}
 	}
 	return nil
 }

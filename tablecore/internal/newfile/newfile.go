@@ -254,18 +254,9 @@ func (w *Writer) add(path string, c Contents, written datafile.Written) *deltalo
 			nan = append(nan, column.Name)
 		}
 	}
-	tags := map[string]string{
-		tabledef.TagIndexMin: w.indexText(c.Min),
-		tabledef.TagIndexMax: w.indexText(c.Max),
-		tabledef.TagSorted:   strconv.FormatBool(c.Index.Sorted()),
-		tabledef.TagLayout:   tabledef.LayoutMixed,
-		tabledef.TagNaN:      jsonText(nan),
-		tabledef.TagWriter:   w.cfg.Software,
-	}
-	if len(c.Index.Directory) == 1 {
-		tags[tabledef.TagLayout] = tabledef.LayoutSingle
-		tags[tabledef.TagEntity] = jsonText(w.layout.Values(c.Index.Directory[0].Key))
-	}
+	tags := KeyTags(w.cfg.Def, w.layout, c)
+	tags[tabledef.TagNaN] = jsonText(nan)
+	tags[tabledef.TagWriter] = w.cfg.Software
 	return &deltalog.Add{Path: deltalog.EncodePath(path), Size: written.Bytes, ModificationTime: w.cfg.Modified.UnixMilli(), DataChange: true,
 		Stats: stats(written.Rows, written.Columns, w.schema, original), Tags: tags}
 }
@@ -276,9 +267,25 @@ func jsonText(v any) string {
 	return string(b)
 }
 
+// KeyTags returns the tags that say how the rows of a file lie under the table's
+// keys. There must be rows.
+func KeyTags(def *tabledef.Definition, layout *entitykey.Layout, c Contents) map[string]string {
+	tags := map[string]string{
+		tabledef.TagIndexMin: indexText(def, c.Min),
+		tabledef.TagIndexMax: indexText(def, c.Max),
+		tabledef.TagSorted:   strconv.FormatBool(c.Index.Sorted()),
+		tabledef.TagLayout:   tabledef.LayoutMixed,
+	}
+	if len(c.Index.Directory) == 1 {
+		tags[tabledef.TagLayout] = tabledef.LayoutSingle
+		tags[tabledef.TagEntity] = jsonText(layout.Values(c.Index.Directory[0].Key))
+	}
+	return tags
+}
+
 // indexText writes an index value as a decimal number in the column's unit.
-func (w *Writer) indexText(ordinal uint64) string {
-	if w.cfg.Def.IndexType == tabledef.IndexUint64 {
+func indexText(def *tabledef.Definition, ordinal uint64) string {
+	if def.IndexType == tabledef.IndexUint64 {
 		return strconv.FormatUint(ordinal, 10)
 	}
 	return strconv.FormatInt(int64(ordinal^1<<63), 10)

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -80,6 +81,10 @@ func Write(ctx context.Context, cfg Config, f *snapshot.File, change Change) (Fi
 	written, err := cfg.Out.Write(ctx, path, func(to *datafile.Writer) (newfile.Contents, error) { return r.fill(ctx, to) })
 	if err != nil {
 		return File{}, err
+	}
+	if cfg.Snapshot.Def.Uniqueness == tabledef.UniqueNone {
+		// Rows with equal index values stay in the order of their appends.
+		written.Add.Tags[tabledef.TagOrder] = strconv.FormatInt(max(0, f.Order), 10)
 	}
 	return File{File: written, Remove: Remove(f), SourceBytes: source.Size()}, nil
 }

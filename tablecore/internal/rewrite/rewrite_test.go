@@ -101,7 +101,7 @@ func (f *fixture) define(fields []arrow.Field) {
 	f.t.Helper()
 	def := &tabledef.Definition{ID: "id", IndexColumn: "k", IndexType: tabledef.IndexInt64, Granularity: tabledef.Granularity{N: 2}, EntityColumns: []string{"e"},
 		Stored: arrow.NewSchema(fields, nil)}
-	f.snap = &snapshot.Snapshot{Def: def}
+	f.snap = &snapshot.Snapshot{Def: def, State: deltalog.NewState()}
 	var err error
 	if f.snap.Layout, err = entitykey.LayoutOf(def); err != nil {
 		f.t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"contrail/tablecore/internal/assemble"
-	"contrail/tablecore/internal/convert"
 )
 
 // block gathers rows in the order in which they are given out.
@@ -196,7 +195,7 @@ func (r *Reader) batch(sources []arrow.RecordBatch, runs []assemble.Run) (arrow.
 		}
 	}()
 	parts := make([]arrow.Array, len(sources))
-	for i, f := range output.Fields() {
+	for i := range output.Fields() {
 		for k, s := range sources {
 			parts[k] = s.Column(i)
 		}
@@ -204,7 +203,7 @@ func (r *Reader) batch(sources []arrow.RecordBatch, runs []assemble.Run) (arrow.
 		if err != nil {
 			return nil, err
 		}
-		column, err := convert.FromStorage(r.plan.mem, stored, f.Type)
+		column, err := r.plan.query.give(r.plan.mem, stored, i)
 		stored.Release()
 		if err != nil {
 			return nil, err

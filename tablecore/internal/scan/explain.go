@@ -44,14 +44,15 @@ func (p *Plan) explain(ctx context.Context, j *judge, f *snapshot.File) (e Expla
 		return e, err
 	}
 	e = Explained{Path: f.Path, Reason: j.reason(f), RowGroups: len(groups)}
-	if e.Reason != ReasonKept {
+	if e.Kept = e.Reason == ReasonKept; !e.Kept || rowsOf(groups) == 0 {
 		return e, nil
 	}
 	runs, err := p.fileRuns(ctx, f)
 	if err != nil {
 		return e, err
 	}
-	if len(runs) == 0 && f.Rows != 0 {
+	if len(runs) == 0 {
+		e.Kept = false
 		e.Reason, err = p.missed(ctx, f)
 		return e, err
 	}

@@ -168,6 +168,14 @@ func (r *Reader) started(ctx context.Context, c *cursor, f *filecache.File) erro
 	return nil
 }
 
+// rowsOf counts the rows of row groups.
+func rowsOf(groups []datafile.RowGroup) (rows int64) {
+	for _, g := range groups {
+		rows += g.Rows
+	}
+	return rows
+}
+
 // groupsOf counts the row groups that hold one of the rows.
 func groupsOf(groups []datafile.RowGroup, ranges []datafile.RowRange) int {
 	n := 0

@@ -16,10 +16,12 @@ package scan
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore/internal/convert"
 	"contrail/tablecore/internal/predicate"
@@ -32,6 +34,7 @@ import (
 const (
 	ProfileCompat = "compat" // plain types every client reads
 	ProfileExact  = "exact"  // the declared Arrow types
+	ProfileSpark  = "spark"  // the types that Spark has
 )
 
 // The orders of a scan.
@@ -73,6 +76,7 @@ type Split struct{ Index, Count int }
 type query struct {
 	columns   []string // stored columns, in output order
 	output    *arrow.Schema
+	spark     []arrow.DataType // declared types of the output's columns, in the profile spark only
 	span      predicate.Span
 	entities  *predicate.Entities // nil = all
 	keys      []string            // of entities, ascending, if keyed
@@ -100,6 +104,9 @@ func resolve(s *snapshot.Snapshot, r Request) (*query, error) {
 		return nil, err
 	}
 	if s.Def.Stored == nil {
+		if len(s.Files) > 0 {
+			return nil, &tableerr.Corrupt{Path: "_delta_log", Msg: "the table has data files, but no column"}
+		}
 		return q, nil // no rows, so no types to check values against
 	}
 	var err error
@@ -245,6 +252,9 @@ func (q *query) setColumns(def *tabledef.Definition, r Request) error {
 			return err
 		}
 		fields = append(fields, f)
+		if r.Profile == ProfileSpark {
+			q.spark = append(q.spark, def.Stored.Field(def.Stored.FieldIndices(name)[0]).Type)
+		}
 	}
 	q.columns = names
 	var md arrow.Metadata
@@ -269,10 +279,28 @@ func outputField(f arrow.Field, profile string) (arrow.Field, error) {
 		f.Type = convert.Compat(f.Type)
 	case ProfileExact:
 		f = tabledef.RestoreExtensions(f)
+	case ProfileSpark:
+		f = tabledef.DropExtensions(f)
+		f.Type = convert.Spark(f.Type)
 	default:
-		e := tableerr.InvalidField("profile", "profile %q is neither compat nor exact", profile)
+		e := tableerr.InvalidField("profile", "profile %q is none of compat, exact and spark", profile)
 		e.Value = profile
 		return f, e
 	}
 	return f, nil
+}
+
+// give returns the stored values of the i-th output column as the profile
+// gives them.
+func (q *query) give(mem memory.Allocator, stored arrow.Array, i int) (arrow.Array, error) {
+	if q.spark == nil {
+		return convert.FromStorage(mem, stored, q.output.Field(i).Type)
+	}
+	out, err := convert.ToSpark(mem, stored, q.spark[i])
+	var invalid *tableerr.Invalid
+	if errors.As(err, &invalid) {
+		invalid.Column = q.columns[i]
+		invalid.Msg = "column " + strconv.Quote(q.columns[i]) + ": " + invalid.Msg
+	}
+	return out, err
 }

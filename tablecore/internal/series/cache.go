@@ -209,6 +209,20 @@ func (c *Cache) keep(s *snapshot.Snapshot, k kind, v index) {
 	}
 }
 
+// Forget lets go of all indexes of a table, where what they were made from is
+// found to be wrong.
+func (t *Table) Forget(tableID string) {
+	c := t.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if table := c.tables[tableID]; table != nil {
+		for len(table.entries) > 0 {
+			c.drop(table, len(table.entries)-1)
+		}
+		c.tidy(tableID)
+	}
+}
+
 // trim lets go of a table's longest unused index of a kind if it has too many.
 func (c *Cache) trim(table *kept, k kind) {
 	n, oldest := 0, -1

@@ -24,6 +24,12 @@ func (s *Snapshot) Bounds(f *File, column string) (predicate.Bounds, bool) {
 	if column == s.Def.IndexColumn && f.Bounded {
 		return s.indexBounds(f), true
 	}
+	return s.Statistics(f, column)
+}
+
+// Statistics is Bounds by the file's statistics alone, without the exact bounds
+// of the index column that its tags hold.
+func (s *Snapshot) Statistics(f *File, column string) (predicate.Bounds, bool) {
 	stats := f.stats.Load()
 	if stats == nil {
 		parsed := s.parseStats(f)
@@ -97,10 +103,11 @@ func statValue(raw json.RawMessage, stored, declared arrow.DataType, own, isMax 
 		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 			return n
 		}
-	case *arrow.Float32Type, *arrow.Float64Type:
-		if v, err := strconv.ParseFloat(string(raw), 64); err == nil && (own || !isMax) {
-			return v
-		}
+	case *arrow.Float32Type:
+		// Others write the shortest text that means the value among floats of 32 bits.
+		return floatBound(raw, 32, own, isMax)
+	case *arrow.Float64Type:
+		return floatBound(raw, 64, own, isMax)
 	case *arrow.Decimal128Type:
 		if own {
 			return decimalBound(raw, t.Scale, isMax)
@@ -117,6 +124,16 @@ func statValue(raw json.RawMessage, stored, declared arrow.DataType, own, isMax 
 		}
 	}
 	return nil
+}
+
+// floatBound reads a float, but no maximum of another writer, above which there
+// may be a NaN.
+func floatBound(raw json.RawMessage, bits int, own, isMax bool) any {
+	v, err := strconv.ParseFloat(string(raw), bits)
+	if err != nil || !own && isMax {
+		return nil
+	}
+	return v
 }
 
 func text(raw json.RawMessage) string {

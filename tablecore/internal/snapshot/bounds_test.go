@@ -30,7 +30,8 @@ func TestStatValues(t *testing.T) {
 		{"", arrow.PrimitiveTypes.Int64, nil, true, true, nil},
 		{"null", arrow.PrimitiveTypes.Int8, nil, true, true, nil},
 		{"1.5", arrow.PrimitiveTypes.Float32, nil, true, true, 1.5},
-		{"1.5", arrow.PrimitiveTypes.Float64, nil, false, true, nil}, // a NaN may be above it
+		{"0.234", arrow.PrimitiveTypes.Float32, nil, false, false, float64(float32(0.234))}, // which is below 0.234
+		{"1.5", arrow.PrimitiveTypes.Float64, nil, false, true, nil},                        // a NaN may be above it
 		{"1.5", arrow.PrimitiveTypes.Float64, nil, false, false, 1.5},
 		{`"NaN"`, arrow.PrimitiveTypes.Float64, nil, true, false, nil},
 		{"1.50", dec, nil, true, true, decimal128.FromI64(150)},

@@ -30,6 +30,9 @@ type File struct {
 	Entity string
 	// Version is the version that added the file, −1 when unknown.
 	Version int64
+	// Order is the version that the rows are as new as: Version, or that of the
+	// newest of the files that the file was made from.
+	Order int64
 
 	stats atomic.Pointer[columnStats] // parsed on demand, see Bounds
 }
@@ -57,6 +60,13 @@ func (r *fileReader) file(f *File, a *deltalog.Add) error {
 	}
 	s := r.snapshot
 	*f = File{Add: a, Path: path, Rows: numRecords(a.Stats), Max: ^uint64(0), Version: tagInt(a.Tags[tabledef.TagVersion])}
+	f.Order = f.Version
+	if order, ok := a.Tags[tabledef.TagOrder]; ok {
+		f.Order = tagInt(order)
+	}
+	if s.Def.IndexColumn == "" {
+		return nil // tags of a table that was released tell nothing of a plain one
+	}
 	lowest, okMin := ordinal(a.Tags[tabledef.TagIndexMin], s.Def.IndexType)
 	highest, okMax := ordinal(a.Tags[tabledef.TagIndexMax], s.Def.IndexType)
 	if okMin && okMax && lowest <= highest {

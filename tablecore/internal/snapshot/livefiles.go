@@ -1,7 +1,9 @@
 package snapshot
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"contrail/tablecore/internal/deltalog"
@@ -20,7 +22,7 @@ type room struct {
 }
 
 // Meeting yields the files that may hold an index ordinal in [first, last], in
-// log order.
+// the order of Files.
 func (s *Snapshot) Meeting(first, last uint64) iter.Seq[*File] {
 	return func(yield func(*File) bool) {
 		for i, b := range s.spans {
@@ -44,7 +46,23 @@ func (s *Snapshot) add(adds []*deltalog.Add) error {
 		s.Files[at+i], s.spans[at+i] = f, span{f.Min, f.Max}
 		s.count(f, 1)
 	}
+	s.arrange(at)
 	return nil
+}
+
+// arrange brings files into their order of which those from a place on are new.
+// Commits but for those of optimize and rollback add them in order.
+func (s *Snapshot) arrange(from int) {
+	compare := func(a, b *File) int { return cmp.Compare(a.Order, b.Order) }
+	if slices.IsSortedFunc(s.Files[max(0, from-1):], compare) {
+		return
+	}
+	s.Files, s.room = slices.Clone(s.Files), nil // others share the array
+	slices.SortStableFunc(s.Files, compare)
+	s.spans = make([]span, len(s.Files))
+	for i, f := range s.Files {
+		s.spans[i] = span{f.Min, f.Max}
+	}
 }
 
 // grow makes place for n more files, behind those of the snapshot that s was

@@ -76,6 +76,9 @@ func consistent(t testing.TB, s *Snapshot) {
 	if !slices.Equal(paths(s.Files), paths(fresh.Files)) {
 		t.Fatalf("version %d: files %q, want %q", s.Version(), paths(s.Files), paths(fresh.Files))
 	}
+	if !slices.IsSortedFunc(s.Files, func(a, b *File) int { return int(a.Order - b.Order) }) {
+		t.Fatalf("version %d: the files are not in their order", s.Version())
+	}
 	for low := -2; low < 12; low += 3 {
 		first, last := uint64(low)^1<<63, uint64(low+2)^1<<63
 		var want []*File
@@ -105,6 +108,10 @@ func TestApplyBranches(t *testing.T) {
 			for k := range r.IntN(4) {
 				low := r.IntN(10)
 				c.Adds = append(c.Adds, fileOf(fmt.Sprintf("f%d-%d", n, k), low, low+r.IntN(3)))
+				c.Adds[k].Tags[tabledef.TagVersion] = fmt.Sprint(s.Version() + 1)
+				if r.IntN(5) == 0 { // made from older files
+					c.Adds[k].Tags[tabledef.TagOrder] = fmt.Sprint(r.Int64N(s.Version() + 2))
+				}
 			}
 			if live := s.State.Files(); len(live) > 0 && r.IntN(4) == 0 {
 				c.Removes = []*deltalog.Remove{{Path: live[r.IntN(len(live))].Path}}

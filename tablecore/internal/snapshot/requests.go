@@ -7,6 +7,7 @@ import (
 
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/pmap"
+	"contrail/tablecore/tabledef"
 )
 
 const (
@@ -66,10 +67,16 @@ func (s *Snapshot) Request(id string, now int64) *Request {
 
 // rememberedSince is the time before which request ids are forgotten.
 func (s *Snapshot) rememberedSince(now int64) int64 {
+	return s.byCommits(now) - requestAge.Milliseconds()
+}
+
+// byCommits is the time by which things grow old: the clock's, but not ahead of
+// the newest commit.
+func (s *Snapshot) byCommits(now int64) int64 {
 	if newest, ok := s.State.Timestamp(); ok {
-		now = min(now, newest)
+		return min(now, newest)
 	}
-	return now - requestAge.Milliseconds()
+	return now
 }
 
 // indexRequests makes the index of a state's request ids. Of several actions
@@ -99,6 +106,20 @@ func (s *Snapshot) noteRequests(txns []*deltalog.Txn) {
 	}
 }
 
+// OldestRemembered returns the version of the oldest commit whose report a
+// repeated put may still ask for, whether or not its version is abandoned at
+// present; the newest version where there is none.
+func (s *Snapshot) OldestRemembered(now int64) int64 {
+	oldest := s.Version()
+	since := s.rememberedSince(now)
+	for t := range s.State.Txns() {
+		if r := parseRequest(t); r != nil && (r.updated == nil || *r.updated >= since) {
+			oldest = min(oldest, r.Version)
+		}
+	}
+	return oldest
+}
+
 // Revived returns the txn actions of request ids that a rollback to target must
 // write again: s has a newer one in their place, made in a version that is
 // abandoned from then on. (What else target remembers is in s still.)
@@ -115,30 +136,25 @@ func (s *Snapshot) Revived(target *Snapshot, abandoned Upkeep) []*deltalog.Txn {
 }
 
 // Expire returns the state that a checkpoint of s made at now (ms since the
-// epoch) holds, and the txn actions that it leaves out. It looks at every one.
-func (s *Snapshot) Expire(now int64) (*deltalog.State, []*deltalog.Txn) {
-	state := s.State.Expire(deltalog.Expiry{TxnPrefix: requestPrefix, TxnsBefore: s.rememberedSince(now), MaxTxns: maxRequests})
-	if state.NumTxns() == s.State.NumTxns() {
-		return state, nil
-	}
-	var gone []*deltalog.Txn
-	for t := range s.State.Txns() {
-		if state.Txn(t.AppID) == nil {
-			gone = append(gone, t)
-		}
-	}
-	return state, gone
+// epoch) holds, and what it leaves out: request ids that are forgotten, and
+// tombstones of our own files that are older than the snapshot retention. What
+// other software has written is recognised, once it was removed, by its tombstone
+// alone, which therefore stays. It looks at every one.
+func (s *Snapshot) Expire(now int64) (*deltalog.State, deltalog.Forgotten) {
+	state := s.State.Expire(deltalog.Expiry{TxnPrefix: requestPrefix, TxnsBefore: s.rememberedSince(now), MaxTxns: maxRequests,
+		RemovesBefore: s.byCommits(now) - s.Def.SnapshotRetention().Milliseconds(), Removable: tabledef.IsDataFile})
+	return state, s.State.Without(state)
 }
 
-// Forget returns s without txn actions that Expire found in s or in an older
+// Forget returns s without actions that Expire found in s or in an older
 // snapshot. It costs what it forgets.
-func (s *Snapshot) Forget(gone []*deltalog.Txn) *Snapshot {
-	if len(gone) == 0 {
+func (s *Snapshot) Forget(gone deltalog.Forgotten) *Snapshot {
+	if len(gone.Txns) == 0 && len(gone.Removes) == 0 {
 		return s
 	}
 	c, o := *s, &pmap.Owner{}
 	c.State = s.State.Forget(gone)
-	for _, t := range gone {
+	for _, t := range gone.Txns {
 		r := parseRequest(t)
 		if r == nil || c.State.Txn(t.AppID) != nil {
 			continue

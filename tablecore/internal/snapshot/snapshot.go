@@ -30,7 +30,8 @@ type Snapshot struct {
 	Domain interval.Domain
 	// Layout describes entity keys. It is nil until the table has a schema.
 	Layout *entitykey.Layout
-	// Files are the live data files in log order. Nobody may append to it.
+	// Files are the live data files by Order, those of one in log order. Nobody
+	// may append to it.
 	Files []*File
 	// Rows and Bytes add up the files; Rows is −1 when one does not say.
 	Rows, Bytes int64
@@ -199,9 +200,16 @@ func (s *Snapshot) CheckWritable() error {
 	if err := s.Def.Format.CheckWritable(); err != nil {
 		return err
 	}
-	if s.Def.IndexColumn == "" {
-		return &tableerr.FormatUnwritable{TableFormat: s.Def.Format.String(), SupportedFormat: tabledef.CurrentFormat.String(),
-			Msg: "the table is a plain Delta table without an index column, so Contrail only reads it; upgrade it first"}
+	if err := s.CheckIndexed(); err != nil {
+		return err
 	}
 	return s.State.CheckWritable()
+}
+
+// CheckIndexed refuses a plain Delta table, for what needs an index column.
+func (s *Snapshot) CheckIndexed() error {
+	if s.Def.IndexColumn != "" {
+		return nil
+	}
+	return &tableerr.FormatUnwritable{TableFormat: s.Def.Format.String(), SupportedFormat: tabledef.CurrentFormat.String(), Plain: true}
 }

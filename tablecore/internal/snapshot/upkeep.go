@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -19,6 +20,9 @@ type Upkeep struct {
 	// Abandoned are the versions that rollbacks have left behind: ascending
 	// ranges that do not touch. Request ids committed in them are forgotten.
 	Abandoned []VersionRange `json:"abandoned,omitempty"`
+	// UpgradedFrom is the version that the last upgrade of the format was made
+	// on, which undoes it; nil where there was none.
+	UpgradedFrom *int64 `json:"upgraded_from,omitempty"`
 }
 
 // VersionRange is a range of versions with both its ends.
@@ -43,6 +47,28 @@ func (u Upkeep) Abandons(version int64) bool {
 // in between. Undoing a rollback thus brings back what it had abandoned.
 func (u Upkeep) RolledBack(target, next int64) []VersionRange {
 	return append(slices.Clone(u.Abandoned), VersionRange{target + 1, next - 1})
+}
+
+// Forgetting returns u with the versions abandoned, too, that made the request
+// ids a log still holds: a table that was released and is adopted again has
+// none of their rows.
+func (u Upkeep) Forgetting(state *deltalog.State) Upkeep {
+	all := slices.Clone(u.Abandoned)
+	for t := range state.Txns() {
+		if r := parseRequest(t); r != nil && r.Version >= 0 && r.Version <= state.Version() {
+			all = append(all, VersionRange{r.Version, r.Version})
+		}
+	}
+	slices.SortFunc(all, func(a, b VersionRange) int { return cmp.Compare(a[0], b[0]) })
+	u.Abandoned = nil
+	for _, r := range all {
+		if last := len(u.Abandoned) - 1; last >= 0 && r[0] <= u.Abandoned[last][1]+1 {
+			u.Abandoned[last][1] = max(u.Abandoned[last][1], r[1])
+		} else {
+			u.Abandoned = append(u.Abandoned, r)
+		}
+	}
+	return u
 }
 
 // Action returns the upkeep as an action of the log.

@@ -1,7 +1,9 @@
 package snapshot
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"contrail/tablecore/internal/deltalog"
@@ -72,4 +74,31 @@ func TestUpkeepRollbacks(t *testing.T) {
 	commit(7, 3, 4, 5, 6) // redo of what 4 had left behind
 	commit(8, 0, 1, 2, 3, 4, 5, 6, 7)
 	commit(9, 7, 4, 5, 6, 8)
+}
+
+// A table that is adopted again has none of the rows whose request ids the log
+// still holds.
+func TestForgetting(t *testing.T) {
+	state := deltalog.NewState()
+	for v := range int64(9) {
+		c := &deltalog.Commit{Version: v}
+		if v == 0 {
+			c.Protocol, c.Metadata = deltalog.ContrailProtocol(false), &deltalog.Metadata{ID: "t"}
+		}
+		if v == 3 || v == 4 || v == 7 {
+			id := fmt.Sprintf("contrail/0123456789abcdef/append/%d", v)
+			c.Txns = []*deltalog.Txn{{AppID: id, Version: v}, {AppID: "other", Version: v - 2}}
+		}
+		var err error
+		if state, err = state.Apply(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u := Upkeep{OldestVersion: 1, Abandoned: []VersionRange{{1, 2}}}
+	if got, want := u.Forgetting(state).Abandoned, []VersionRange{{1, 4}, {7, 7}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !slices.Equal(u.Abandoned, []VersionRange{{1, 2}}) {
+		t.Errorf("it was changed to %v", u.Abandoned)
+	}
 }

@@ -57,9 +57,9 @@ func (k *known) version() int64 {
 func New(cfg Config) *Cache { return &Cache{cfg: cfg} }
 
 // Load returns the newest state of the table, as deltalog.Log.LoadLatest does
-// and with its errors. With a good head it costs one listing of the log, the
-// reads of the head, of the state file and of the commit it was made with, and
-// of each commit behind that.
+// and with its errors. With a good head it costs the reads of the head, of the
+// state file, of the commit it was made with and of each commit behind that, and
+// three small requests: the log is not listed, however long it is.
 func (c *Cache) Load(ctx context.Context) (*deltalog.State, error) {
 	s, k, err := c.resume(ctx)
 	if err == nil {

@@ -194,17 +194,17 @@ func TestLoadCost(t *testing.T) {
 	store := meterstore.Wrap(memstore.New())
 	create(t, store, tableID)
 	grow(t, store, 1, 2000, "f")
-	for behind, want := range map[int64]int64{0: 4, 3: 7} {
+	for behind, want := range map[int64]int64{0: 6, 3: 9} {
 		write(t, store, 2000-behind)
 		c, _ := cache(store)
 		store.Reset()
 		if _, err := c.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The head, the listing, the commit and the state file, and what is
-		// behind them.
+		// The head, the hint, the commit and the state file, what is behind them,
+		// and two requests for what is not there.
 		counts := store.Counts()
-		if counts.Get != 2+behind || counts.List != 1 || counts.Open != 1 || counts.ReadAt != 1 || counts.Requests()-counts.ReadAt != want {
+		if counts.Get != 4+behind || counts.Head != 1 || counts.Open != 1 || counts.ReadAt != 1 || counts.Requests()-counts.ReadAt != want {
 			t.Errorf("%d versions behind, an opening takes %s", behind, counts)
 		}
 		remove(t, store, derived.HeadPath)

@@ -60,6 +60,17 @@ func (c *Cache) Behind(s *snapshot.Snapshot) bool {
 	return c.newest().version() < s.Version() && writable(s)
 }
 
+// Due tells whether the state of a snapshot and the head can and should be
+// written, because the head is none that a reader goes by, or of a version below
+// least.
+func (c *Cache) Due(ctx context.Context, s *snapshot.Snapshot, least int64) bool {
+	if !writable(s) {
+		return false
+	}
+	head, err := c.head(ctx)
+	return err != nil || head.Of.TableID != s.Def.ID || head.Of.Version < least || !c.leads(ctx, head)
+}
+
 // before returns the newest state file of a version up to that of s, nil for
 // none: one of a later version is of a table that was there before.
 func (c *Cache) before(s *snapshot.Snapshot) *known {
@@ -111,6 +122,17 @@ func (c *Cache) Write(ctx context.Context, s *snapshot.Snapshot, more []derived.
 	return c.clean(ctx, of)
 }
 
+// Rewrite writes the state file of a snapshot without any section but that of
+// its files, and the head, where the table may have them. What was known of an
+// older one is forgotten.
+func (c *Cache) Rewrite(ctx context.Context, s *snapshot.Snapshot) error {
+	c.know(nil)
+	if !writable(s) {
+		return nil
+	}
+	return c.Write(ctx, s, nil)
+}
+
 // encode returns the bytes of a snapshot's state file. Like a checkpoint it
 // leaves out what the table may forget.
 func (c *Cache) encode(s *snapshot.Snapshot, of derived.Of, more []derived.Section) (data []byte, first int64, err error) {
@@ -127,14 +149,17 @@ func (c *Cache) encode(s *snapshot.Snapshot, of derived.Of, more []derived.Secti
 // every reader its time for ever.
 func (c *Cache) newerStands(ctx context.Context, of derived.Of) bool {
 	head, err := c.head(ctx)
-	if err != nil || head.Of.TableID != of.TableID || head.Of.Version <= of.Version {
-		return false
-	}
+	return err == nil && head.Of.TableID == of.TableID && head.Of.Version > of.Version && c.leads(ctx, head)
+}
+
+// leads tells whether the log holds the commit of a head, and the store its state
+// file.
+func (c *Cache) leads(ctx context.Context, head derived.Head) bool {
 	commit, err := c.cfg.Log.ReadCommit(ctx, head.Of.Version)
 	if err != nil || commit.Digest != head.Of.Commit {
 		return false
 	}
-	_, err = c.cfg.Store.Head(ctx, derived.StatePath(of.TableID, head.Of.Version))
+	_, err = c.cfg.Store.Head(ctx, derived.StatePath(head.Of.TableID, head.Of.Version))
 	return err == nil
 }
 

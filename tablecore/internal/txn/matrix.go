@@ -10,13 +10,18 @@ type Row int
 const (
 	// RowAppend is an append without expected_version.
 	RowAppend Row = iota
-	// RowPinned is update_rows, and anything with an expected_version.
+	// RowPinned is update_rows, rollback, an expire, and anything with an
+	// expected_version.
 	RowPinned
 	// RowAlter is add_columns or set_properties.
 	RowAlter
 	// RowOverwrite is an append without expected_version to a table that
 	// overwrites.
 	RowOverwrite
+	// RowRewrite is what keeps every row and replaces files all the same, or
+	// drops whole files: optimize, retention, the rewriting of an upgrade. What
+	// others have replaced meanwhile it leaves out.
+	RowRewrite
 
 	numRows = iota
 )
@@ -53,6 +58,7 @@ var matrix = [numRows][len(columns)]Verdict{
 	RowPinned:    {Refuse, Refuse, Refuse, Refuse},
 	RowAlter:     {Rebase, Rebase, Refuse, Refuse},
 	RowOverwrite: {Replan, Replan, Revalidate, Refuse},
+	RowRewrite:   {Rebase, Rebase, Rebase, Refuse},
 }
 
 // Meets returns what a committer does about the effects of commits it has not

@@ -98,6 +98,10 @@ func TestMatrix(t *testing.T) {
 			snapshot.Added: Refuse, snapshot.Rewrote: Refuse, snapshot.Redefined: Refuse, snapshot.Reset: Refuse}},
 		{"overwrite without expected_version", RowOverwrite, false, map[snapshot.Effects]Verdict{
 			snapshot.Added: Replan, snapshot.Rewrote: Replan, snapshot.Redefined: Revalidate, snapshot.Reset: Refuse}},
+		{"optimize, rewrite_files and retention", RowRewrite, false, map[snapshot.Effects]Verdict{
+			snapshot.Added: Rebase, snapshot.Rewrote: Rebase, snapshot.Redefined: Rebase, snapshot.Reset: Refuse}},
+		{"optimize and retention with expected_version", RowRewrite, true, map[snapshot.Effects]Verdict{
+			snapshot.Added: Refuse, snapshot.Rewrote: Refuse, snapshot.Redefined: Refuse, snapshot.Reset: Refuse}},
 		{"overwrite with expected_version", RowOverwrite, true, map[snapshot.Effects]Verdict{
 			snapshot.Added: Refuse, snapshot.Rewrote: Refuse, snapshot.Redefined: Refuse, snapshot.Reset: Refuse}},
 	}

@@ -3,6 +3,8 @@ package txn
 import (
 	"context"
 	"errors"
+	"maps"
+	"strconv"
 	"time"
 
 	"contrail/tablecore/internal/deltalog"
@@ -125,6 +127,7 @@ func (t *Table) prepareOne(ctx context.Context, base *snapshot.Snapshot, w *wait
 		commit.Txns = append(commit.Txns, &deltalog.Txn{AppID: r.AppID(), Version: commit.Version})
 	}
 	stamp(commit, base.State.NextTimestamp(now), t.cfg.Software)
+	noteEnablement(commit, base.State)
 	if w.data, err = deltalog.EncodeCommit(commit); err != nil {
 		return err
 	}
@@ -132,8 +135,27 @@ func (t *Table) prepareOne(ctx context.Context, base *snapshot.Snapshot, w *wait
 	if w.commit, err = deltalog.ParseCommit(commit.Version, w.data); err != nil {
 		return err
 	}
+	if err := w.present(ctx); err != nil {
+		return err
+	}
 	w.next, err = base.Apply(w.commit)
 	return err
+}
+
+// present makes sure that the files that the waiter's commit adds are there.
+func (w *waiter) present(ctx context.Context) error {
+	if w.Present == nil {
+		return nil
+	}
+	paths := make([]string, 0, len(w.commit.Adds))
+	for _, a := range w.commit.Adds {
+		path, err := a.File()
+		if err != nil {
+			return err
+		}
+		paths = append(paths, path)
+	}
+	return w.Present(ctx, paths)
 }
 
 // check judges an edit on a snapshot that it was not checked against: is its
@@ -178,4 +200,26 @@ func stamp(c *deltalog.Commit, ms int64, software string) {
 	for _, r := range c.Removes {
 		r.DeletionTimestamp = ms
 	}
+}
+
+// Delta's properties that say from when on a table has in-commit timestamps,
+// where it did not have them from its beginning (PROTOCOL.md, In-Commit
+// Timestamps).
+const (
+	keyTimestamps          = "delta.enableInCommitTimestamps"
+	keyTimestampsVersion   = "delta.inCommitTimestampEnablementVersion"
+	keyTimestampsTimestamp = "delta.inCommitTimestampEnablementTimestamp"
+)
+
+// noteEnablement writes down in a stamped commit that turns in-commit timestamps
+// on that it does.
+func noteEnablement(c *deltalog.Commit, before *deltalog.State) {
+	if c.Metadata == nil || c.Metadata.Configuration[keyTimestamps] != "true" || before.InCommitTimestamps() {
+		return
+	}
+	m := *c.Metadata
+	m.Configuration = maps.Clone(m.Configuration)
+	m.Configuration[keyTimestampsVersion] = strconv.FormatInt(c.Version, 10)
+	m.Configuration[keyTimestampsTimestamp] = strconv.FormatInt(*c.Info.InCommitTimestamp, 10)
+	c.Metadata = &m
 }

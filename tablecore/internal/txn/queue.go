@@ -43,6 +43,9 @@ type Edit struct {
 	// Commit returns the actions, without commitInfo's times, for the commit
 	// that follows s.
 	Commit func(s *snapshot.Snapshot) (*deltalog.Commit, error)
+	// Present, where it is set, makes sure right before each put that the files
+	// which the commit adds are still there. Its error refuses the edit.
+	Present func(ctx context.Context, paths []string) error
 }
 
 // ErrReplan is what Edit.Revalidate answers where the edit's plan does not hold

@@ -222,10 +222,10 @@ func TestForgetSpares(t *testing.T) {
 	publish("e", "other", digestB)
 	s := table.Current().Forget(gone)
 	same, other := s.Request("same", now.UnixMilli()), s.Request("other", now.UnixMilli())
-	if len(gone) != 2 || same == nil || same.Version != 4 || other == nil || other.Digest != digestB || s.State.NumTxns() != 3 {
-		t.Errorf("%d gone; %+v and %+v are known of %d", len(gone), same, other, s.State.NumTxns())
+	if len(gone.Txns) != 2 || same == nil || same.Version != 4 || other == nil || other.Digest != digestB || s.State.NumTxns() != 3 {
+		t.Errorf("%d gone; %+v and %+v are known of %d", len(gone.Txns), same, other, s.State.NumTxns())
 	}
-	if s.Forget(nil) != s {
+	if s.Forget(deltalog.Forgotten{}) != s {
 		t.Error("forgetting nothing makes another snapshot")
 	}
 }

@@ -1,0 +1,514 @@
+package tablecore_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore"
+	"contrail/tablecore/internal/datafile"
+	"contrail/tablecore/objstore"
+	"contrail/tablecore/objstore/memstore"
+	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tableerr"
+	"contrail/tablecore/tabletest"
+)
+
+// plainWeather makes the weather table as another Delta writer would, of a file
+// for each text of JSON rows, all in version 0. Its key columns may be null and
+// its files say nothing of themselves.
+func plainWeather(t testing.TB, store objstore.Store, files ...string) {
+	t.Helper()
+	var log bytes.Buffer
+	line := func(a action) {
+		text, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Write(append(text, '\n'))
+	}
+	schema := `{"type":"struct","fields":[{"name":"origin","type":"string","nullable":true,"metadata":{"comment":"where"}},` +
+		`{"name":"time_hour","type":"timestamp","nullable":true,"metadata":{}},{"name":"temp","type":"double","nullable":true,"metadata":{}}]}`
+	line(action{"protocol": action{"minReaderVersion": 1, "minWriterVersion": 2}})
+	line(action{"metaData": action{"id": "plain", "format": action{"provider": "parquet", "options": action{}}, "schemaString": schema,
+		"partitionColumns": []string{}, "configuration": action{"team": "data"}}})
+	for i, rows := range files {
+		name := fmt.Sprintf("part-%d.parquet", i)
+		data := parquetOf(t, plainSchema(), rows)
+		if err := store.Put(t.Context(), weatherKey(name), data); err != nil {
+			t.Fatal(err)
+		}
+		line(action{"add": action{"path": name, "partitionValues": action{}, "size": len(data), "modificationTime": 0, "dataChange": true,
+			"stats": fmt.Sprintf(`{"numRecords":%d}`, strings.Count(rows, "origin"))}})
+	}
+	line(action{"commitInfo": action{"timestamp": 1, "operation": "WRITE"}})
+	if err := store.Put(t.Context(), commitName(0), log.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plainSchema is the schema of the plain weather table's files.
+func plainSchema() *arrow.Schema {
+	fields := slices.Clone(tabledef.StorageSchema(weather).Fields())
+	for i := range fields {
+		fields[i].Nullable = true
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// parquetOf is a Parquet file of JSON rows, none where the text is empty.
+func parquetOf(t testing.TB, schema *arrow.Schema, rows string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := datafile.NewWriter(&out, schema, datafile.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows != "" {
+		batch := tabletest.Batch(t, memory.DefaultAllocator, schema, rows)
+		defer batch.Release()
+		if err := w.Write(batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// plainFixture is a fixture whose weather table is a plain one.
+func plainFixture(t *testing.T, files ...string) (*fixture, objstore.Store) {
+	t.Helper()
+	store := memstore.New()
+	plainWeather(t, store, files...)
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	t.Cleanup(func() { mem.AssertSize(t, 0) })
+	f := &fixture{t: t, mem: mem, house: tabletest.Warehouse(t, sharedStore{store}, mem)}
+	f.table = openWeather(t, f.house)
+	return f, store
+}
+
+// adoption asks for the keys of weatherOptions.
+func adoption() tablecore.UpgradeOptions {
+	return tablecore.UpgradeOptions{IndexColumn: "time_hour", IndexGranularity: "1h", EntityColumns: []string{"origin"}}
+}
+
+func (f *fixture) upgrade(o tablecore.UpgradeOptions) *tablecore.UpgradeReport {
+	f.t.Helper()
+	r, err := f.table.Upgrade(f.t.Context(), o)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.house.WaitForBackground()
+	return r
+}
+
+// steps renders the steps of a report as "record_format@3 rewrite_files@4:2".
+func steps(r *tablecore.UpgradeReport) string {
+	var out []string
+	for _, s := range r.Steps {
+		text := s.Step
+		if s.Version != nil {
+			text += fmt.Sprint("@", *s.Version)
+		}
+		if s.Files > 0 {
+			text += fmt.Sprint(":", s.Files)
+		}
+		if s.Commits != slices.Contains([]string{"hold_snapshots", "record_format", "rewrite_files"}, s.Step) || s.Files > 0 != (s.Bytes > 0) {
+			text += "?"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " ")
+}
+
+func wantSteps(t *testing.T, r *tablecore.UpgradeReport, want string) {
+	t.Helper()
+	if got := steps(r); got != want || r.NoOp != (want == "") {
+		t.Errorf("got %s (no-op %v), want %s", got, r.NoOp, want)
+	}
+}
+
+func TestUpgrade(t *testing.T) {
+	for _, format := range []string{"0.1.0", "0.2.0", "2"} {
+		t.Run(format, func(t *testing.T) {
+			store := memstore.New()
+			mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+			t.Cleanup(func() { mem.AssertSize(t, 0) })
+			f := &fixture{t: t, mem: mem, house: tabletest.Warehouse(t, sharedStore{store}, mem)}
+			createWeather(t, f.house)
+			rewrite(t, store, set("contrail.format-version", format))
+			f.table = openWeather(t, f.house)
+			f.mustAppend(rowsOf(rowAt("EWR", 1, "1"), rowAt("JFK", 0, "2")))
+			f.mustAppend(rowsOf(rowAt("EWR", 0, "0")))
+			rows, _ := f.scan(tablecore.ScanOptions{})
+			dry := f.upgrade(tablecore.UpgradeOptions{DryRun: true})
+			wantSteps(t, dry, "hold_snapshots record_format rewrite_files:2 build_derived_data:2 write_head:1")
+			if f.version() != 3 || !dry.DryRun || dry.CommittedVersion != 3 || dry.RollbackTo != 3 || dry.ToFormat != "0.3.0" {
+				t.Errorf("at version %d, %+v", f.version(), dry)
+			}
+			r := f.upgrade(tablecore.UpgradeOptions{})
+			wantSteps(t, r, "hold_snapshots@4 record_format@4 rewrite_files@5:2 build_derived_data:1 write_head:1")
+			old := map[string]string{"2": "0.2.0"}[format]
+			if old == "" {
+				old = format
+			}
+			if r.StartingVersion != 3 || r.CommittedVersion != 5 || r.FromFormat != old || r.ToFormat != "0.3.0" || r.RollbackTo != 3 || !r.KeepSnapshotsUntil.After(tabletest.NewClock().Now().Add(6*24*time.Hour)) {
+				t.Errorf("got %+v", r)
+			}
+			f.wantRows(nil, rows...)
+			// A current table is left alone, and says what would undo the upgrade.
+			for _, o := range []tablecore.UpgradeOptions{{}, {DryRun: true}, {NoCompact: true}, {KeepSnapshots: "30d"}} {
+				again := f.upgrade(o)
+				wantSteps(t, again, "")
+				if again.CommittedVersion != 5 || again.RollbackTo != 3 || !again.KeepSnapshotsUntil.Equal(r.KeepSnapshotsUntil.Time) {
+					t.Errorf("again: %+v", again)
+				}
+			}
+			f.rollback(r.RollbackTo)
+			if d := f.describe(); d.FormatVersion != old || d.Files != 2 {
+				t.Errorf("rolled back to %+v", d)
+			}
+			f.mustAppend(rowsOf(rowAt("EWR", 5, "5")))
+			f.rollback(5)
+			if d := f.describe(); d.FormatVersion != "0.3.0" || d.Files != 1 {
+				t.Errorf("redone as %+v", d)
+			}
+			f.wantRows(nil, rows...)
+			wantSteps(t, f.upgrade(tablecore.UpgradeOptions{}), "")
+		})
+	}
+}
+
+func (f *fixture) describe() *tablecore.Description {
+	f.t.Helper()
+	d, err := f.table.Describe(f.t.Context(), tablecore.At{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return d
+}
+
+func TestAdoptPlainTable(t *testing.T) {
+	f, store := plainFixture(t, rowsOf(rowAt("JFK", 1, "1"), rowAt("EWR", 0, "2"), rowAt("EWR", 1, "3")), "", rowsOf(rowAt("EWR", 7, "4")))
+	dry := adoption()
+	dry.DryRun = true
+	wantSteps(t, f.upgrade(dry), "hold_snapshots record_format rewrite_files:3 build_derived_data:3 write_head:1")
+	r := f.upgrade(adoption())
+	wantSteps(t, r, "hold_snapshots@1 record_format@1 rewrite_files@2:3 build_derived_data:1 write_head:1")
+	if r.FromFormat != "0.1.0" || r.RollbackTo != 0 {
+		t.Errorf("got %+v", r)
+	}
+	wantSteps(t, f.upgrade(adoption()), "")
+	rows := []string{jsonRow("EWR", 0, "2"), jsonRow("EWR", 1, "3"), jsonRow("EWR", 7, "4"), jsonRow("JFK", 1, "1")}
+	f.wantRows(nil, rows...)
+	f.wantRows(ptr(int64(0)), jsonRow("JFK", 1, "1"), jsonRow("EWR", 0, "2"), jsonRow("EWR", 1, "3"), jsonRow("EWR", 7, "4"))
+	if d := f.describe(); d.IndexColumn != "time_hour" || d.Columns[0].Nullable || d.Columns[1].Nullable || !d.Columns[2].Nullable || d.Properties["team"] != "data" ||
+		d.IngestTimeColumn != "" || d.Entities != 2 || d.Uniqueness != "reject" || d.IndexMin != "1970-01-01T00:00:00Z" {
+		t.Errorf("described as %+v", d)
+	}
+	if _, err := f.append(tablecore.AppendOptions{}, rowsOf(rowAt("JFK", 1, "9"))); tableerr.TokenOf(err) != tableerr.TokenIntervalOverlap {
+		t.Errorf("a row in an interval that was filled gives %v", err)
+	}
+	f.mustAppend(rowsOf(rowAt("JFK", 2, "5")))
+	f.table = anotherProcess(t, store)
+	f.wantRows(nil, append(rows, jsonRow("JFK", 2, "5"))...)
+	f.upgradedSeries()
+	// Commits carry times from the adoption on.
+	commit := string(mustGet(t, store, commitName(1)))
+	for _, want := range []string{`"delta.enableInCommitTimestamps":"true"`, `"delta.inCommitTimestampEnablementVersion":"1"`, `"delta.inCommitTimestampEnablementTimestamp":"`, `"comment":"where"`} {
+		if !strings.Contains(strings.ReplaceAll(commit, `\"`, `"`), want) {
+			t.Errorf("%s is not in %s", want, commit)
+		}
+	}
+}
+
+// upgradedSeries asks for all that derived data answers.
+func (f *fixture) upgradedSeries() {
+	f.t.Helper()
+	latest, err := f.table.Latest(f.t.Context(), tablecore.LatestOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if rows := listedRows(f.t, latest); len(rows) != 2 || rows[0]["temp"] != 4.0 || rows[1]["temp"] != 5.0 {
+		f.t.Errorf("the newest rows are %v", rows)
+	}
+	covered, err := f.table.Coverage(f.t.Context(), tablecore.CoverageOptions{Kind: "summary"})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if rows := listedRows(f.t, covered); len(rows) != 2 || rows[0]["covered_intervals"] != rowsOfEntity(f, "EWR") || rows[1]["covered_intervals"] != rowsOfEntity(f, "JFK") {
+		f.t.Errorf("covered are %v", rows)
+	}
+}
+
+// rowsOfEntity counts the rows of an entity.
+func rowsOfEntity(f *fixture, origin string) float64 {
+	rows, _ := f.scan(tablecore.ScanOptions{Entities: []tablecore.EntityFilter{{"origin": json.RawMessage(`"` + origin + `"`)}}})
+	return float64(len(rows))
+}
+
+func mustGet(t *testing.T, store objstore.Store, key string) []byte {
+	t.Helper()
+	data, err := store.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestAdoptUncompacted keeps the files as they are.
+func TestAdoptUncompacted(t *testing.T) {
+	f, store := plainFixture(t, rowsOf(rowAt("EWR", 0, "0"), rowAt("EWR", 1, "1"), rowAt("JFK", 0, "2")), rowsOf(rowAt("EWR", 5, "3"), rowAt("EWR", 7, "4")))
+	o := adoption()
+	o.NoCompact = true
+	wantSteps(t, f.upgrade(o), "hold_snapshots@1 record_format@1 build_derived_data:2 write_head:1")
+	wantSteps(t, f.upgrade(o), "")
+	files, err := f.table.Files(t.Context(), tablecore.At{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := listedRows(t, files); len(rows) != 2 || rows[0]["layout"] != "mixed" || rows[1]["layout"] != "single" || rows[0]["sorted"] != true || rows[1]["index_max"] != "1970-01-01T07:00:00Z" {
+		t.Errorf("the files are %v", rows)
+	}
+	f.mustAppend(rowsOf(rowAt("JFK", 2, "5")))
+	f.table = anotherProcess(t, store)
+	f.upgradedSeries()
+	if _, err := f.append(tablecore.AppendOptions{}, rowsOf(rowAt("JFK", 0, "9"))); tableerr.TokenOf(err) != tableerr.TokenIntervalOverlap {
+		t.Errorf("a row in an interval that was filled gives %v", err)
+	}
+}
+
+func TestAdoptRefusals(t *testing.T) {
+	with := func(change func(*tablecore.UpgradeOptions)) tablecore.UpgradeOptions {
+		o := adoption()
+		change(&o)
+		return o
+	}
+	for what, c := range map[string]struct {
+		rows []string
+		o    tablecore.UpgradeOptions
+		want string
+	}{
+		"no index":            {nil, tablecore.UpgradeOptions{}, `INVALID field="index_column"`},
+		"an index that is no": {nil, with(func(o *tablecore.UpgradeOptions) { o.IndexColumn = "hour" }), `INVALID field="index_column"`},
+		"a double index":      {nil, with(func(o *tablecore.UpgradeOptions) { o.IndexColumn = "temp" }), `INVALID column="temp" type="double"`},
+		"a double entity":     {nil, with(func(o *tablecore.UpgradeOptions) { o.EntityColumns = []string{"temp"} }), `INVALID column="temp" type="double"`},
+		"no granularity":      {nil, with(func(o *tablecore.UpgradeOptions) { o.IndexGranularity = "" }), `INVALID field="index_granularity"`},
+		"two holds":           {nil, with(func(o *tablecore.UpgradeOptions) { o.KeepSnapshots, o.KeepSnapshotsUntil = "1d", &time.Time{} }), `INVALID field="keep_snapshots_until"`},
+		"no duration":         {nil, with(func(o *tablecore.UpgradeOptions) { o.KeepSnapshots = "soon" }), `INVALID field="keep_snapshots" value="soon"`},
+		"another version":     {nil, with(func(o *tablecore.UpgradeOptions) { o.ExpectedVersion = ptr(int64(4)) }), `VERSION_CONFLICT expected=4 found=0`},
+		"another table":       {nil, with(func(o *tablecore.UpgradeOptions) { o.TableID = "x" }), `TABLE_NOT_FOUND`},
+		"a null index":        {[]string{rowsOf(rowAt("EWR", 0, "0")), `[{"origin":"EWR","time_hour":3600000000},{"origin":"EWR"}]`}, adoption(), `NULL_KEY column="time_hour" row=2`},
+		"only nulls":          {[]string{`[{"origin":"EWR"}]`}, adoption(), `NULL_KEY column="time_hour" row=0`},
+		"a null entity":       {[]string{rowsOf(rowAt("EWR", 0, "0"), `{"time_hour":0}`, `{"origin":"EWR"}`)}, adoption(), `NULL_KEY column="origin" row=1`},
+		"a row twice": {[]string{rowsOf(rowAt("EWR", 0, "0"), rowAt("EWR", 0, "1"))}, adoption(),
+			`UNIQUENESS_VIOLATED violations=1 entity={"origin":"EWR"} interval="[1970-01-01T00:00:00Z, 1970-01-01T01:00:00Z)"`},
+		"rows of an hour in files": {[]string{rowsOf(rowAt("JFK", 3, "0"), rowAt("EWR", 2, "0")), rowsOf(rowAt("JFK", 3, "0")), rowsOf(rowAt("JFK", 3, "0"), rowAt("EWR", 2, "1"), rowAt("EWR", 2, "2"))}, adoption(),
+			`UNIQUENESS_VIOLATED violations=4 entity={"origin":"EWR"} interval="[1970-01-01T02:00:00Z, 1970-01-01T03:00:00Z)"`},
+	} {
+		t.Run(what, func(t *testing.T) {
+			f, store := plainFixture(t, append([]string{}, c.rows...)...)
+			before := keysUnder(t, store, "")
+			_, err := f.table.Upgrade(t.Context(), c.o)
+			var typed tableerr.Error
+			if !errors.As(err, &typed) {
+				t.Fatalf("got %v", err)
+			}
+			got := string(typed.Token())
+			for _, field := range typed.Fields()[1:] { // behind the table
+				value, err := json.Marshal(field.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += " " + field.Key + "=" + string(value)
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if after := keysUnder(t, store, ""); !reflect.DeepEqual(after, before) {
+				t.Errorf("the store holds %q, it held %q", after, before)
+			}
+		})
+	}
+}
+
+// TestUpgradeOtherKeys refuses keys that a table has otherwise.
+func TestUpgradeOtherKeys(t *testing.T) {
+	f := newFixture(t)
+	same := adoption()
+	same.IndexGranularity, same.Uniqueness = " 1 hour", "REJECT"
+	f.upgrade(same)
+	for field, o := range map[string]tablecore.UpgradeOptions{
+		"index_column": {IndexColumn: "temp"}, "index_granularity": {IndexGranularity: "60m"}, "entity_columns": {EntityColumns: []string{}},
+		"timezone": {Timezone: "UTC"}, "uniqueness": {Uniqueness: "none"},
+	} {
+		_, err := f.table.Upgrade(t.Context(), o)
+		invalidAt(t, err, field)
+	}
+	_, err := f.table.Upgrade(t.Context(), tablecore.UpgradeOptions{IndexGranularity: "soon"})
+	invalidAt(t, err, "index_granularity")
+}
+
+// TestUpgradeHold never shortens a hold, nor lowers a format.
+func TestUpgradeHold(t *testing.T) {
+	now := tabletest.NewClock().Now()
+	far := now.Add(100 * 24 * time.Hour).UTC()
+	for what, c := range map[string]struct {
+		held string
+		o    tablecore.UpgradeOptions
+		want time.Time // zero for about a week
+		hold bool
+	}{
+		"none":           {"", tablecore.UpgradeOptions{}, time.Time{}, true},
+		"damaged":        {"soon", tablecore.UpgradeOptions{}, time.Time{}, true},
+		"shorter":        {now.Format(time.RFC3339), tablecore.UpgradeOptions{}, time.Time{}, true},
+		"longer":         {far.Format(time.RFC3339Nano), tablecore.UpgradeOptions{}, far, false},
+		"longer than a":  {far.Format(time.RFC3339Nano), tablecore.UpgradeOptions{KeepSnapshots: "99d"}, far, false},
+		"asked until":    {"", tablecore.UpgradeOptions{KeepSnapshotsUntil: &far}, far, true},
+		"asked for less": {"", tablecore.UpgradeOptions{KeepSnapshotsUntil: ptr(now.Add(72 * time.Hour).UTC())}, now.Add(72 * time.Hour), true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			f, store := olderWeather(t, "0.2.0")
+			if c.held != "" {
+				rewrite(t, store, set("contrail.keep-snapshots-until", c.held))
+			}
+			r := f.upgrade(c.o)
+			if strings.Contains(steps(r), "hold_snapshots") != c.hold {
+				t.Errorf("the steps are %s", steps(r))
+			}
+			if want := now.Add(7 * 24 * time.Hour); c.want.IsZero() && (r.KeepSnapshotsUntil.Before(want) || r.KeepSnapshotsUntil.After(want.Add(time.Hour))) {
+				t.Errorf("held until %s", r.KeepSnapshotsUntil)
+			} else if !c.want.IsZero() && !r.KeepSnapshotsUntil.Equal(c.want) {
+				t.Errorf("held until %s, want %s", r.KeepSnapshotsUntil, c.want)
+			}
+			commit := string(mustGet(t, store, commitName(int(r.CommittedVersion))))
+			if text, _ := json.Marshal(r.KeepSnapshotsUntil); !strings.Contains(commit, `"contrail.keep-snapshots-until":`+string(text)) {
+				t.Errorf("the commit is %s", commit)
+			}
+		})
+	}
+	f, store := olderWeather(t, "0.3.9")
+	wantSteps(t, f.upgrade(tablecore.UpgradeOptions{}), "write_head:1")
+	rewrite(t, store, func(newest map[string]action) []action {
+		p := newest["protocol"]
+		p["writerFeatures"] = slices.DeleteFunc(p["writerFeatures"].([]any), func(f any) bool { return f == "appendOnly" })
+		return []action{{"protocol": p}}
+	})
+	r := f.upgrade(tablecore.UpgradeOptions{})
+	wantSteps(t, r, "hold_snapshots@3 record_format@3 write_head:1")
+	if d := f.describe(); d.FormatVersion != "0.3.9" || r.ToFormat != "0.3.9" {
+		t.Errorf("the format is %s", d.FormatVersion)
+	}
+}
+
+// olderWeather is an empty weather table of an older format.
+func olderWeather(t *testing.T, format string) (*fixture, objstore.Store) {
+	t.Helper()
+	store := memstore.New()
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	t.Cleanup(func() { mem.AssertSize(t, 0) })
+	f := &fixture{t: t, mem: mem, house: tabletest.Warehouse(t, sharedStore{store}, mem)}
+	createWeather(t, f.house)
+	rewrite(t, store, set("contrail.format-version", format))
+	f.table = openWeather(t, f.house)
+	return f, store
+}
+
+// TestUpgradeConflicts has others commit between the plan of an upgrade and its
+// put: it is planned anew, or refused where it may follow one version only.
+func TestUpgradeConflicts(t *testing.T) {
+	for _, pinned := range []bool{false, true} {
+		for verb, alter := range alterations {
+			t.Run(fmt.Sprint(verb, pinned), func(t *testing.T) {
+				inner := memstore.New()
+				store := &ambush{Store: inner}
+				w := tabletest.Warehouse(t, store, memory.DefaultAllocator)
+				createWeather(t, w)
+				rewrite(t, inner, set("contrail.format-version", "0.1.0"))
+				table, o := openWeather(t, w), tablecore.UpgradeOptions{}
+				if pinned {
+					o.ExpectedVersion = ptr(int64(1))
+				}
+				store.theirs = func() {
+					if _, err := alter(t.Context(), anotherProcess(t, inner), nil); err != nil {
+						t.Error(err)
+					}
+				}
+				r, err := table.Upgrade(t.Context(), o)
+				if pinned {
+					var conflict *tableerr.VersionConflict
+					if !errors.As(err, &conflict) || conflict.Expected != 1 || conflict.Found != 2 {
+						t.Errorf("got %+v, %v", r, err)
+					}
+					return
+				}
+				if err != nil || r.StartingVersion != 2 || r.CommittedVersion != 3 || r.RollbackTo != 2 {
+					t.Fatalf("got %+v, %v", r, err)
+				}
+				d, err := table.Describe(t.Context(), tablecore.At{})
+				if err != nil || d.FormatVersion != "0.3.0" || len(d.Columns) == 3 && d.Properties["team"] == "" {
+					t.Errorf("theirs is lost: %+v, %v", d, err)
+				}
+			})
+		}
+	}
+}
+
+// TestUpgradeMends stores derived data that are damaged, and a head that is gone.
+func TestUpgradeMends(t *testing.T) {
+	f, store := plainFixture(t, rowsOf(rowAt("EWR", 0, "0"), rowAt("EWR", 1, "1")))
+	o := adoption()
+	o.NoCompact = true
+	f.upgrade(o)
+	beside := keysUnder(t, store, "default/weather/_contrail/files/")
+	if len(beside) != 1 {
+		t.Fatalf("there are %q", beside)
+	}
+	if err := store.Put(t.Context(), beside[0], []byte("damaged")); err != nil {
+		t.Fatal(err)
+	}
+	wantSteps(t, f.upgrade(o), "build_derived_data:1")
+	if err := store.Delete(t.Context(), weatherKey("_contrail/head")); err != nil {
+		t.Fatal(err)
+	}
+	wantSteps(t, f.upgrade(o), "build_derived_data:1 write_head:1")
+	wantSteps(t, f.upgrade(o), "")
+}
+
+// TestAdoptUnsorted leaves unsorted files as they are: what is derived from their
+// rows does not need an order.
+func TestAdoptUnsorted(t *testing.T) {
+	f, store := plainFixture(t, rowsOf(rowAt("JFK", 2, "5"), rowAt("EWR", 0, "0"), rowAt("EWR", 7, "4")), rowsOf(rowAt("EWR", 8, "1"), rowAt("EWR", 1, "1")))
+	o := adoption()
+	o.NoCompact = true
+	f.upgrade(o)
+	if d := f.describe(); d.Entities != 2 {
+		t.Errorf("described as %+v", d)
+	}
+	if _, err := f.append(tablecore.AppendOptions{}, rowsOf(rowAt("EWR", 8, "9"))); tableerr.TokenOf(err) != tableerr.TokenIntervalOverlap {
+		t.Errorf("a row in an interval that was filled gives %v", err)
+	}
+	f.mustAppend(rowsOf(rowAt("EWR", 9, "9")))
+	f.table = anotherProcess(t, store)
+	if rows, _ := f.scan(tablecore.ScanOptions{Order: "unordered"}); len(rows) != 6 {
+		t.Errorf("it holds %q", rows)
+	}
+	if _, _, err := tabletest.Scan(t.Context(), f.table, tablecore.ScanOptions{}); tableerr.TokenOf(err) != tableerr.TokenUnsupported {
+		t.Errorf("a sorted scan gives %v", err)
+	}
+	wantSteps(t, f.upgrade(tablecore.UpgradeOptions{}), "rewrite_files@3:3 build_derived_data:1 write_head:1")
+	if rows, _ := f.scan(tablecore.ScanOptions{}); len(rows) != 6 {
+		t.Errorf("sorted it holds %q", rows)
+	}
+}
