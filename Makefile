@@ -13,7 +13,7 @@ BENCH_READY := $(BENCH_VENV)/.ready
 RACE  := $(if $(CI),-race,$(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && echo -race))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check lint vet unit race model walk fuzz python bench spill
+.PHONY: help run demo build test check lint vet unit race model life walk fuzz python test-spark torture bench spill
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +52,9 @@ race: ## the Go tests under the race detector, in another time zone, with 10 see
 model: ## random operations against the reference, SEEDS (200) scripts of 300 steps; SEED=n begins with script n
 	SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 0 -run '^TestModel' ./tablecore
 
+life: ## 20,000 commits with expiry, and a week's hold at one commit a second, on a simulated clock; about 20 minutes
+	CONTRAIL_TEST_LIFE=full $(GO) test -count=1 -timeout 2h -v -run '^TestLong(Life|Hold)$$' ./tablecore
+
 walk: ## the table engine with a fault at each store operation in turn; part of unit
 	$(GO) test -count=1 -run 'Faults$$' ./tablecore
 
@@ -60,6 +63,12 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 python: build $(READY) ## the real clients against a real server, in another time zone
 	TZ=Asia/Kolkata $(PY) -m pytest integration/tests
+
+test-spark: build $(READY) ## what Spark reads and writes, by the service and by the directory; needs Java 17 and Maven, part of python
+	TZ=Asia/Kolkata $(PY) -m pytest integration/tests -k spark
+
+torture: build $(READY) ## ROUNDS (20) of servers killed under writers, compared with an oracle; SEED=n; a short one is part of python
+	$(PY) integration/torture/torture.py --rounds $(or $(ROUNDS),20) $(if $(SEED),--seed $(SEED))
 
 bench: $(BENCH_READY) ## beside the peers, into integration/BENCHMARKS.md, 20 minutes; QUICK=1: 5, ONLY=append,scan, RESUME=1: elsewhere
 	$(BENCH_VENV)/bin/python integration/bench/bench.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \

@@ -37,7 +37,7 @@ var createTableFields = []fieldOf[CreateTable]{
 	tableField(func(c *CreateTable) *string { return &c.Table }),
 	{Field{"index_column", "string", true, "The column that orders the rows."}, textInto(func(c *CreateTable) *string { return &c.IndexColumn })},
 	{Field{"index_type", "string", false, "`timestamp`, `int64` or `uint64`; required without a schema."}, textInto(func(c *CreateTable) *string { return &c.IndexType })},
-	{Field{"index_granularity", "string or integer", false, "Width of an interval: `\"1h\"` for timestamps, an integer for integers; may be left out with uniqueness `none` only."}, readGranularity},
+	{Field{"index_granularity", "string or integer", false, "Width of an interval: `\"1h\"` for timestamps, an integer for integers; may be left out with uniqueness `none` only."}, granularityInto(func(c *CreateTable) *string { return &c.IndexGranularity })},
 	{Field{"entity_columns", "list<string>", false, "The columns that identify a series; default `[]`."},
 		func(c *CreateTable, v value) (f *fault) { c.EntityColumns, f = v.textList(); return f }},
 	{Field{"timezone", "string", false, "An IANA name, `UTC` or a fixed offset; informative."}, optionalTextInto(func(c *CreateTable) **string { return &c.Timezone })},
@@ -61,13 +61,15 @@ func optionalTextInto[T any](target func(*T) **string) func(*T, value) *fault {
 	}
 }
 
-func readGranularity(c *CreateTable, v value) (f *fault) {
-	if v[0] == '"' {
-		c.IndexGranularity, f = v.filledText()
-	} else {
-		c.IndexGranularity, f = v.integerText()
+func granularityInto[T any](target func(*T) *string) func(*T, value) *fault {
+	return func(into *T, v value) (f *fault) {
+		if v[0] == '"' {
+			*target(into), f = v.filledText()
+		} else {
+			*target(into), f = v.integerText()
+		}
+		return f
 	}
-	return f
 }
 
 var columnFields = []fieldOf[Column]{
@@ -190,9 +192,15 @@ const (
 	ActionListTables    = "list_tables"
 	ActionDescribeTable = "describe_table"
 	ActionAddColumns    = "add_columns"
+	ActionOptimize      = "optimize"
+	ActionUpgrade       = "upgrade"
 	ActionRollback      = "rollback"
 	ActionSetProperties = "set_properties"
 	ActionCheckpoint    = "checkpoint"
+	ActionVacuum        = "vacuum"
+	ActionCheck         = "check"
+	ActionCommitStaged  = "commit_staged"
+	ActionAbortStaged   = "abort_staged"
 	ActionServerInfo    = "server_info"
 )
 
@@ -212,10 +220,16 @@ func Actions() []Action {
 		{ActionListTables, "Lists the tables of one namespace or of all.", describe(listTablesFields)},
 		{ActionDescribeTable, "Tells a table's definition, schema, size and bounds.", describe(describeTableFields)},
 		{ActionAddColumns, "Adds nullable columns behind those a table has; the rows there are null in them.", describe(addColumnsFields)},
+		{ActionOptimize, "Rewrites small, large, unsorted and overlapping files into sorted ones near a target size; no row changes.", describe(optimizeFields)},
+		{ActionUpgrade, "Brings a table to the newest format, step by step, and makes a plain Delta table one of Contrail's.", describe(upgradeFields)},
 		{ActionRollback, "Makes an earlier version's content the newest one's, as a new commit.", describe(rollbackFields)},
 		{ActionSetProperties, "Sets and removes properties of a table; answers with all that are set.", describe(setPropertiesFields)},
 		{ActionCheckpoint, "Writes a checkpoint of the newest version, from which the table opens faster.", describe(checkpointFields)},
-		{ActionServerInfo, "Tells versions, message limits and the default profile.", []Field{}},
+		{ActionVacuum, "Removes the files that no retained version needs, or only names them.", describe(vacuumFields)},
+		{ActionCheck, "Compares what a table's files, log and derived data say with its rows; changes nothing, unless it is to repair derived data.", describe(checkFields)},
+		{ActionCommitStaged, "Publishes the rows of stage puts as one append; answers like append.", describe(commitStagedFields)},
+		{ActionAbortStaged, "Removes the files of stage puts that will not be committed; may be repeated.", describe(abortStagedFields)},
+		{ActionServerInfo, "Tells versions, message limits, the default profile, and what scans have sent since the server started.", []Field{}},
 	}
 }
 
@@ -232,15 +246,7 @@ func (a Action) Description() string {
 	return string(raw)
 }
 
-// laterActions are the protocol's other actions.
-var laterActions = map[string]bool{
-	"optimize": true, "vacuum": true, "upgrade": true, "check": true,
-}
-
 // UnknownAction returns the error for an action that Actions does not list.
 func UnknownAction(name string) error {
-	if laterActions[name] {
-		return tableerr.InvalidField("action", "action %s is not supported by this server version", name)
-	}
 	return tableerr.InvalidField("action", "%q is not an action; ListActions lists them", cutRunes(name, maxPathKeyBytes))
 }

@@ -29,6 +29,20 @@ type ServerInfo struct {
 	MaxReceiveMessageBytes int64  `json:"max_receive_message_bytes"`
 	MaxSendMessageBytes    int64  `json:"max_send_message_bytes"`
 	DefaultProfile         string `json:"default_profile"`
+	// Served is what scans have sent since the server started.
+	Served *Served `json:"served,omitempty"`
+}
+
+// Served counts scans that ended well, each part of a scan on its own, and sums
+// up their statistics as the trailer x-contrail-stats gives them.
+type Served struct {
+	Scans            int64 `json:"scans"`
+	Rows             int64 `json:"rows"`
+	Bytes            int64 `json:"bytes"`
+	Files            int64 `json:"files"`
+	FilesSkipped     int64 `json:"files_skipped"`
+	RowGroups        int64 `json:"row_groups"`
+	RowGroupsSkipped int64 `json:"row_groups_skipped"`
 }
 
 // TableList is the result of list_tables; T is the core's summary of a table.
@@ -46,11 +60,17 @@ func NewTableList[T any](tables []T) TableList[T] {
 
 // EncodeResult returns the last message of an action, {"result":…}.
 func EncodeResult(result any) ([]byte, error) {
-	raw, err := json.Marshal(struct {
+	return EncodeMessage(struct {
 		Result any `json:"result"`
 	}{result})
+}
+
+// EncodeMessage returns a message of an action: an object with one member that
+// says what it is, such as {"progress":…}.
+func EncodeMessage(message any) ([]byte, error) {
+	raw, err := json.Marshal(message)
 	if err != nil {
-		return nil, fmt.Errorf("encode the result of an action: %w", err)
+		return nil, fmt.Errorf("encode a message of an action: %w", err)
 	}
 	return raw, nil
 }

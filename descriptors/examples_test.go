@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"contrail/tablecore/tableerr"
 )
@@ -67,6 +68,8 @@ func TestExampleRequests(t *testing.T) {
 			Start: rawText("2013-01-01T00:00:00Z"), End: rawText("2013-01-08T00:00:00Z")}},
 		{"ticket.json", any1(parseScanTicket), &Scan{
 			Table: "default.weather", TableID: "9b3f…", Columns: weatherColumns, Version: ptr(int64(4)), Split: &Split{0, 2}}},
+		{"scan_since.json", any1(parseScanTicket), &Scan{
+			Table: "default.weather", Columns: []string{"origin", "temp"}, Version: ptr(int64(7)), SinceVersion: ptr(int64(4)), Changes: ChangesIgnore}},
 		{"latest.json", any1(parseLatest), &Latest{
 			Table: "default.weather", Entities: []Entity{{{"origin", rawText("EWR")}}}, At: rawText("2013-06-30T23:00:00Z"),
 			Columns: weatherColumns, Version: ptr(int64(4))}},
@@ -81,6 +84,13 @@ func TestExampleRequests(t *testing.T) {
 			Table: "weather", IndexColumn: "time_hour", IndexType: "timestamp", IndexGranularity: "1h", EntityColumns: []string{"origin"}}},
 		{"describe_table.json", any1(ParseDescribeTable), &DescribeTable{Table: "default.weather", Version: ptr(int64(4))}},
 		{"drop_table.json", any1(ParseDropTable), &DropTable{Table: "default.weather"}},
+		{"vacuum.json", any1(ParseVacuum), &Vacuum{Table: "default.weather", OlderThan: ptr(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC))}},
+		{"check.json", any1(ParseCheck), &Check{Table: "default.weather"}},
+		{"optimize.json", any1(ParseOptimize), &Optimize{Table: "default.weather", Layout: "mixed", TargetFileBytes: ptr(int64(134217728)), MaxFiles: ptr(int64(10000))}},
+		{"upgrade.json", any1(ParseUpgrade), &Upgrade{Table: "default.weather", KeepSnapshots: "7d", DryRun: true}},
+		{"stage.json", parsePut, &Stage{Table: "default.weather", Rows: ptr(int64(2159)), Compression: "zstd", MaxRowsPerRowGroup: ptr(int64(262144)), MaxBytesPerRowGroup: ptr(int64(134217728))}},
+		{"commit_staged.json", any1(ParseCommitStaged), &CommitStaged{Table: "default.weather", RequestID: "weather-2013-04", Staged: []string{"eyJ2IjoxfQ", "eyJ2IjoyfQ"}, ExpectedVersion: ptr(int64(3))}},
+		{"abort_staged.json", any1(ParseAbortStaged), &AbortStaged{Table: "default.weather", Staged: []string{"eyJ2IjoxfQ"}}},
 		{"rollback.json", any1(ParseRollback), &Rollback{Table: "default.weather", Version: 4, ExpectedVersion: 7}},
 		{"add_columns.json", any1(ParseAddColumns), &AddColumns{Table: "default.weather", Columns: []Column{{"quality", "int8", false}}}},
 		{"set_properties.json", any1(ParseSetProperties), &SetProperties{Table: "default.weather",
@@ -142,7 +152,7 @@ func TestExampleAnswers(t *testing.T) {
 	if want := example(t, "flight_metadata.json"); err != nil || string(metadata) != string(want) {
 		t.Errorf("got %s, %v, want %s", metadata, err, want)
 	}
-	info, err := EncodeResult(ServerInfo{"contrail", "0.1.0", ProtocolVersion, "0.3.0", 67108864, 3670016, ProfileCompat})
+	info, err := EncodeResult(ServerInfo{"contrail", "0.1.0", ProtocolVersion, "0.3.0", 67108864, 3670016, ProfileCompat, nil})
 	if want := example(t, "server_info_result.json"); err != nil || string(info) != string(want) {
 		t.Errorf("got %s, %v, want %s", info, err, want)
 	}

@@ -14,6 +14,8 @@ import (
 const (
 	// maxValueBytes is the longest value of an error's field, as JSON text.
 	maxValueBytes = 256
+	// minValueBytes is what values are cut to at last.
+	minValueBytes = 8
 	// maxTextBytes is the longest sentence of an error.
 	maxTextBytes = 1024
 	// maxTrailerBytes bounds everything an error puts into trailers; clients
@@ -30,7 +32,8 @@ const (
 //
 // whose values are compact JSON, and the detail, a JSON object of token, text
 // and fields, which pyarrow hands out as extra_info. Values beyond 256 bytes
-// are cut and end in an ellipsis; what was no text before is text then. Message
+// are cut and end in an ellipsis; what was no text before is text then; only in
+// the detail a tableerr.Whole stays whole while there is room. Message
 // and detail are short enough that all trailers made of them (the message
 // twice) stay below 6 KiB.
 func FormatError(err tableerr.Error) (message string, detail []byte) {
@@ -52,7 +55,7 @@ func Format(token, text string, fields []tableerr.Field) (message string, detail
 		if trailerBytes(message, detail) <= maxTrailerBytes {
 			return message, detail
 		}
-		if valueLimit <= 8 {
+		if valueLimit <= minValueBytes {
 			return render(token, cutRunes(text, textLimit), nil, nil, valueLimit)
 		}
 	}
@@ -68,6 +71,9 @@ func render(token, text string, fields []tableerr.Field, values [][]byte, limit 
 	for i, f := range fields {
 		v := cutValue(values[i], limit)
 		fmt.Fprintf(&head, " %s=%s", f.Key, v)
+		if _, whole := f.Value.(tableerr.Whole); whole && limit > minValueBytes {
+			v = values[i]
+		}
 		detail.key(f.Key)
 		detail.buf = append(detail.buf, v...)
 	}

@@ -134,7 +134,12 @@ func FuzzCreateTable(f *testing.F)   { fuzzBody(f, any1(ParseCreateTable)) }
 func FuzzAddColumns(f *testing.F)    { fuzzBody(f, any1(ParseAddColumns)) }
 func FuzzSetProperties(f *testing.F) { fuzzBody(f, any1(ParseSetProperties)) }
 func FuzzCheckpoint(f *testing.F)    { fuzzBody(f, any1(ParseCheckpoint)) }
+func FuzzUpgrade(f *testing.F)       { fuzzBody(f, any1(ParseUpgrade)) }
+func FuzzCommitStaged(f *testing.F)  { fuzzBody(f, any1(ParseCommitStaged)) }
+func FuzzAbortStaged(f *testing.F)   { fuzzBody(f, any1(ParseAbortStaged)) }
 func FuzzRollback(f *testing.F)      { fuzzBody(f, any1(ParseRollback)) }
+func FuzzVacuum(f *testing.F)        { fuzzBody(f, any1(ParseVacuum)) }
+func FuzzCheck(f *testing.F)         { fuzzBody(f, any1(ParseCheck)) }
 func FuzzDropTable(f *testing.F)     { fuzzBody(f, any1(ParseDropTable)) }
 func FuzzListTables(f *testing.F)    { fuzzBody(f, any1(ParseListTables)) }
 func FuzzDescribeTable(f *testing.F) { fuzzBody(f, any1(ParseDescribeTable)) }

@@ -30,12 +30,9 @@ var appendFields = []fieldOf[Append]{
 	{Field{"expected_version", "int64", false, "Another current version is VERSION_CONFLICT."},
 		optionalInto(0, func(a *Append) **int64 { return &a.ExpectedVersion })},
 	requestIDField(func(a *Append) *string { return &a.RequestID }),
-	{Field{"compression", "string", false, "`auto` (default), `zstd`, `snappy`, `lz4_raw` or `uncompressed`, in any case."},
-		textInto(func(a *Append) *string { return &a.Compression })},
-	{Field{"max_rows_per_row_group", "int64", false, "Rows that close a row group; default 262144."},
-		optionalInto(1, func(a *Append) **int64 { return &a.MaxRowsPerRowGroup })},
-	{Field{"max_bytes_per_row_group", "int64", false, "Estimated encoded bytes that close a row group; default 134217728."},
-		optionalInto(1, func(a *Append) **int64 { return &a.MaxBytesPerRowGroup })},
+	compressionField(func(a *Append) *string { return &a.Compression }),
+	groupRowsField(func(a *Append) **int64 { return &a.MaxRowsPerRowGroup }),
+	groupBytesField(func(a *Append) **int64 { return &a.MaxBytesPerRowGroup }),
 	tableIDField(func(a *Append) *string { return &a.TableID }),
 }
 
@@ -51,6 +48,20 @@ func endField[T any](target func(*T) *bool) fieldOf[T] {
 			*target(into) = f == nil
 			return f
 		}}
+}
+
+// compressionField, groupRowsField and groupBytesField are those of puts that
+// write new rows.
+func compressionField[T any](target func(*T) *string) fieldOf[T] {
+	return fieldOf[T]{Field{"compression", "string", false, "`auto` (default), `zstd`, `snappy`, `lz4_raw` or `uncompressed`, in any case."}, textInto(target)}
+}
+
+func groupRowsField[T any](target func(*T) **int64) fieldOf[T] {
+	return fieldOf[T]{Field{"max_rows_per_row_group", "int64", false, "Rows that close a row group; default 262144."}, optionalInto(1, target)}
+}
+
+func groupBytesField[T any](target func(*T) **int64) fieldOf[T] {
+	return fieldOf[T]{Field{"max_bytes_per_row_group", "int64", false, "Estimated encoded bytes that close a row group; default 134217728."}, optionalInto(1, target)}
 }
 
 func requestIDField[T any](target func(*T) *string) fieldOf[T] {
@@ -78,7 +89,8 @@ func (v value) requestID() (string, *fault) {
 	return id, nil
 }
 
-// Put is what the command of a DoPut asks for: an *Append or an *UpdateRows.
+// Put is what the command of a DoPut asks for: an *Append, an *UpdateRows or a
+// *Stage.
 type Put interface {
 	// Encode returns a command that ParsePut reads as the same request.
 	Encode() ([]byte, error)
@@ -87,6 +99,7 @@ type Put interface {
 
 func (*Append) isPut()     {}
 func (*UpdateRows) isPut() {}
+func (*Stage) isPut()      {}
 
 // ParsePut reads the CMD descriptor of a DoPut.
 func ParsePut(command []byte) (Put, error) {
@@ -100,6 +113,8 @@ func ParsePut(command []byte) (Put, error) {
 		return asPut(parseFields(root, v, appendFields, func(a *Append) *fault { return oneEnd(a.Rows, a.EndMarker) }))
 	case OpUpdateRows:
 		return asPut(parseFields(root, v, updateRowsFields, func(u *UpdateRows) *fault { return oneEnd(u.Rows, u.EndMarker) }))
+	case OpStage:
+		return asPut(parseFields(root, v, stageFields, func(s *Stage) *fault { return oneEnd(s.Rows, s.EndMarker) }))
 	}
 	return nil, stampTable(misplaced(op).inKey("op").invalid(root), v)
 }

@@ -112,6 +112,10 @@ func TestScanChoices(t *testing.T) {
 	for _, c := range []struct{ field, body string }{
 		{"as_of", `"version":1,"as_of":"2013-01-01T00:00:00Z"`},
 		{"as_of", `"as_of":"yesterday"`},
+		{"since_version", `"since_version":-1`},
+		{"since_version", `"since_version":true`},
+		{"changes", `"changes":"ignore"`},
+		{"changes", `"since_version":1,"changes":"all"`},
 		{"limit", `"limit":-1`},
 		{"order", `"order":"sorted"`},
 		{"newest_first", `"newest_first":1`},

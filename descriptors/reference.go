@@ -16,6 +16,7 @@ func Reference() []byte {
 		"what the column's type takes: a number, or text such as a time.\n")
 	section(&b, "append (DoPut)", "Appends the stream's rows as one commit.", describe(appendFields))
 	section(&b, "update_rows (DoPut)", "Gives the stored rows that the stream names by their keys the stream's values, as one commit.", describe(updateRowsFields))
+	section(&b, "stage (DoPut)", "Checks, sorts and writes the stream's rows like append and commits nothing; answers with a token for commit_staged and abort_staged.", describe(stageFields))
 	section(&b, "end marker (metadata of the last message of a put with `\"end\":\"marker\"`)", "Ends the stream.", describe(markerFields))
 	section(&b, "scan (GetFlightInfo, GetSchema, ticket of DoGet)", "Reads rows by column, entity and index range.", describe(scanFields))
 	section(&b, "explain (GetFlightInfo, GetSchema, ticket of DoGet)", "One row a live file, by path: what a scan with these fields does with it, and why.", describe(explainFields))

@@ -149,6 +149,7 @@ const (
 	// DoPut
 	OpAppend     = "append"
 	OpUpdateRows = "update_rows"
+	OpStage      = "stage"
 
 	// GetFlightInfo, GetSchema, DoGet
 	OpScan     = "scan"
@@ -190,7 +191,7 @@ func parseOp(root string, body []byte) (v value, op string, err error) {
 // misplaced reports an op that the call at hand does not answer.
 func misplaced(op string) *fault {
 	switch {
-	case op == OpAppend || op == OpUpdateRows:
+	case op == OpAppend || op == OpUpdateRows || op == OpStage:
 		return faultf("asks for %s, which is sent with DoPut", op)
 	case readOps[op]:
 		return faultf("asks for %s, which goes with GetFlightInfo, GetSchema and DoGet, not with DoPut", op)

@@ -22,12 +22,16 @@ type Scan struct {
 	// Version and AsOf are not both set.
 	Version *int64
 	AsOf    *time.Time
-	Limit   *int64
-	Order   string // "entity_index", "unordered" or "" when left out
+	// SinceVersion asks only for what appends have added behind it; nil when left
+	// out. Changes, "ignore" or "" when left out, goes with it.
+	SinceVersion *int64
+	Changes      string
+	Limit        *int64
+	Order        string // "entity_index", "unordered" or "" when left out
 	// NewestFirst does not go with "unordered".
 	NewestFirst bool
 	Compression string // "none", "lz4", "zstd" or "" when left out
-	Profile     string // "compat", "exact" or "" when left out
+	Profile     string // "compat", "exact", "spark" or "" when left out
 	// BatchRows and MaxEndpoints are at least 1, or 0 when left out.
 	BatchRows, MaxEndpoints int64
 	// Split is set in tickets that the server made for one of several endpoints.
@@ -75,6 +79,9 @@ const (
 	OrderUnordered   = "unordered"
 )
 
+// ChangesIgnore passes over commits that are no appends.
+const ChangesIgnore = "ignore"
+
 // Compressions of IPC bodies.
 const (
 	CompressionNone = "none"
@@ -86,6 +93,7 @@ const (
 const (
 	ProfileCompat = "compat" // plain types that every client reads
 	ProfileExact  = "exact"  // the table's declared Arrow types
+	ProfileSpark  = "spark"  // types that Spark has
 )
 
 var scanFields = []fieldOf[Scan]{
@@ -100,6 +108,10 @@ var scanFields = []fieldOf[Scan]{
 	{Field{"filter", "list", false, "Conditions that must all hold: `[column, op, value]` with `=` (or `==`) `!=` `<` `<=` `>` `>=`, `[column, \"in\", [values]]`, `[column, \"is null\"]`, `[column, \"is not null\"]`."}, readFilter},
 	{Field{"version", "int64", false, "The version to read; left out: the newest."}, optionalInto(0, func(s *Scan) **int64 { return &s.Version })},
 	asOfField(func(s *Scan) **time.Time { return &s.AsOf }),
+	{Field{"since_version", "int64", false, "Only the rows that appends have added behind this version, up to the one that is read; NOT_APPEND_ONLY where a commit in between changed or removed rows."},
+		optionalInto(0, func(s *Scan) **int64 { return &s.SinceVersion })},
+	{Field{"changes", "string", false, "With `since_version`: `ignore` passes over commits that changed or removed rows."},
+		func(s *Scan, v value) (f *fault) { s.Changes, f = v.word(ChangesIgnore); return f }},
 	{Field{"limit", "int64", false, "The first rows of the order; 0 is allowed. There is one endpoint then."}, optionalInto(0, func(s *Scan) **int64 { return &s.Limit })},
 	{Field{"order", "string", false, "`entity_index` (default): by entity, then by index; `unordered`: as the rows lie in the files, which is faster."},
 		func(s *Scan, v value) (f *fault) { s.Order, f = v.word(OrderEntityIndex, OrderUnordered); return f }},
@@ -111,8 +123,11 @@ var scanFields = []fieldOf[Scan]{
 		}},
 	{Field{"batch_rows", "int64", false, "Upper bound of the rows of a batch."}, integerInto(1, func(s *Scan) *int64 { return &s.BatchRows })},
 	{Field{"max_endpoints", "int64", false, "Upper bound of the endpoints of a FlightInfo; default 1."}, integerInto(1, func(s *Scan) *int64 { return &s.MaxEndpoints })},
-	{Field{"profile", "string", false, "`compat` (default): plain text and binary types; `exact`: the declared types."},
-		func(s *Scan, v value) (f *fault) { s.Profile, f = v.word(ProfileCompat, ProfileExact); return f }},
+	{Field{"profile", "string", false, "`compat` (default): plain text and binary types; `exact`: the declared types; `spark`: types that Spark has."},
+		func(s *Scan, v value) (f *fault) {
+			s.Profile, f = v.word(ProfileCompat, ProfileExact, ProfileSpark)
+			return f
+		}},
 	tableIDField(func(s *Scan) *string { return &s.TableID }),
 	{Field{"split", "object", false, "In tickets that the server made: `{\"index\":I,\"count\":N}`, with `version`."}, readSplit},
 }
@@ -192,6 +207,8 @@ func checkScan(s *Scan, ticket bool) *fault {
 	switch {
 	case s.Version != nil && s.AsOf != nil:
 		return faultf("does not go together with version").inKey("as_of")
+	case s.Changes != "" && s.SinceVersion == nil:
+		return faultf("goes with since_version only").inKey("changes")
 	case s.NewestFirst && s.Order == OrderUnordered:
 		return faultf("does not go together with the order unordered").inKey("newest_first")
 	case s.Split == nil:
@@ -226,6 +243,8 @@ func (s *Scan) Encode() ([]byte, error) {
 	w.conditions("filter", s.Filter)
 	w.optional("version", s.Version)
 	w.moment("as_of", s.AsOf)
+	w.optional("since_version", s.SinceVersion)
+	w.filledText("changes", s.Changes)
 	w.optional("limit", s.Limit)
 	w.filledText("order", s.Order)
 	if s.NewestFirst {

@@ -171,6 +171,22 @@ func TestRefusedAppends(t *testing.T) {
 	}
 }
 
+func TestRefusedStages(t *testing.T) {
+	const head = `{"op":"stage","table":"t",`
+	for body, field := range map[string]string{
+		`{"op":"stage"}`:                     "table",
+		head + `"rows":-1}`:                  "rows",
+		head + `"rows":1,"end":"marker"}`:    "end",
+		head + `"compression":5}`:            "compression",
+		head + `"max_rows_per_row_group":0}`: "max_rows_per_row_group",
+		head + `"expected_version":1}`:       "expected_version",
+		head + `"request_id":"r"}`:           "request_id",
+	} {
+		_, err := ParsePut([]byte(body))
+		refusedAt(t, err, field)
+	}
+}
+
 func TestRefusedUpdates(t *testing.T) {
 	const head = `{"op":"update_rows","table":"t","expected_version":0,"columns":["a"],`
 	for body, field := range map[string]string{
@@ -200,7 +216,13 @@ func TestRefusedBodies(t *testing.T) {
 		"create_table":   func(b []byte) error { _, err := ParseCreateTable(b); return err },
 		"drop_table":     func(b []byte) error { _, err := ParseDropTable(b); return err },
 		"add_columns":    func(b []byte) error { _, err := ParseAddColumns(b); return err },
+		"optimize":       func(b []byte) error { _, err := ParseOptimize(b); return err },
+		"upgrade":        func(b []byte) error { _, err := ParseUpgrade(b); return err },
 		"rollback":       func(b []byte) error { _, err := ParseRollback(b); return err },
+		"commit_staged":  func(b []byte) error { _, err := ParseCommitStaged(b); return err },
+		"abort_staged":   func(b []byte) error { _, err := ParseAbortStaged(b); return err },
+		"vacuum":         func(b []byte) error { _, err := ParseVacuum(b); return err },
+		"check":          func(b []byte) error { _, err := ParseCheck(b); return err },
 		"set_properties": func(b []byte) error { _, err := ParseSetProperties(b); return err },
 		"checkpoint":     func(b []byte) error { _, err := ParseCheckpoint(b); return err },
 		"list_tables":    func(b []byte) error { _, err := ParseListTables(b); return err },
@@ -236,7 +258,37 @@ func TestRefusedBodies(t *testing.T) {
 		{"drop_table", `{}`, "table"},
 		{"drop_table", `{"table":"t","dry_run":1}`, "dry_run"},
 		{"drop_table", `{"table":"t","force":true}`, "force"},
+		{"optimize", `{"table":"t","layout":1}`, "layout"},
+		{"optimize", `{"table":"t","target_file_bytes":0}`, "target_file_bytes"},
+		{"optimize", `{"table":"t","max_files":-1}`, "max_files"},
+		{"optimize", `{"table":"t","dry_run":"yes"}`, "dry_run"},
+		{"upgrade", `{}`, "table"},
+		{"upgrade", `{"table":"t","index_column":""}`, "index_column"},
+		{"upgrade", `{"table":"t","index_granularity":1.5}`, "index_granularity"},
+		{"upgrade", `{"table":"t","entity_columns":"origin"}`, "entity_columns"},
+		{"upgrade", `{"table":"t","timezone":5}`, "timezone"},
+		{"upgrade", `{"table":"t","uniqueness":true}`, "uniqueness"},
+		{"upgrade", `{"table":"t","keep_snapshots":7}`, "keep_snapshots"},
+		{"upgrade", `{"table":"t","keep_snapshots_until":"2026-12-07"}`, "keep_snapshots_until"},
+		{"upgrade", `{"table":"t","keep_snapshots":"7d","keep_snapshots_until":"2026-12-07T00:00:00Z"}`, "keep_snapshots_until"},
+		{"upgrade", `{"table":"t","compact":"no"}`, "compact"},
+		{"upgrade", `{"table":"t","dry_run":1}`, "dry_run"},
+		{"upgrade", `{"table":"t","expected_version":-1}`, "expected_version"},
+		{"upgrade", `{"table":"t","format":"0.3.0"}`, "format"},
 		{"rollback", `{"table":"t","version":1}`, "expected_version"},
+		{"commit_staged", `{"table":"t","staged":["a"]}`, "request_id"},
+		{"commit_staged", `{"table":"t","request_id":"","staged":["a"]}`, "request_id"},
+		{"commit_staged", `{"table":"t","request_id":"\u00e9","staged":["a"]}`, "request_id"},
+		{"commit_staged", `{"table":"t","request_id":"r"}`, "staged"},
+		{"commit_staged", `{"table":"t","request_id":"r","staged":[]}`, "staged"},
+		{"commit_staged", `{"table":"t","request_id":"r","staged":"a"}`, "staged"},
+		{"commit_staged", `{"table":"t","request_id":"r","staged":["a",5]}`, "staged[1]"},
+		{"commit_staged", `{"table":"t","request_id":"r","staged":["a"],"expected_version":-1}`, "expected_version"},
+		{"commit_staged", `{"table":"t","request_id":"r","staged":["a"],"rows":1}`, "rows"},
+		{"abort_staged", `{"staged":["a"]}`, "table"},
+		{"abort_staged", `{"table":"t"}`, "staged"},
+		{"abort_staged", `{"table":"t","staged":[null]}`, "staged[0]"},
+		{"abort_staged", `{"table":"t","staged":["a"],"request_id":"r"}`, "request_id"},
 		{"rollback", `{"table":"t","expected_version":1}`, "version"},
 		{"rollback", `{"table":"t","version":-1,"expected_version":1}`, "version"},
 		{"rollback", `{"table":"t","version":1,"expected_version":true}`, "expected_version"},

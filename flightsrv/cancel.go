@@ -97,13 +97,15 @@ func (s *Server) renewFlightEndpoint(ctx context.Context, body []byte) (proto.Me
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.resolve(ctx, ticket); err != nil {
+	r, err := s.resolve(ctx, ticket)
+	if err != nil {
 		return nil, err
 	}
 	expires := s.opts.Clock().Add(s.opts.TicketLifetime)
 	if old := endpoint.GetExpirationTime(); old.IsValid() && !expires.After(old.AsTime()) {
 		expires = old.AsTime() // the clock stepped back
 	}
+	r.pin(expires)
 	endpoint.ExpirationTime = timestamppb.New(expires)
 	return endpoint, nil
 }

@@ -29,6 +29,8 @@ var actions = map[string]func(*Server, context.Context, []byte) (any, error){
 	descriptors.ActionRollback:      (*Server).rollback,
 	descriptors.ActionSetProperties: (*Server).setProperties,
 	descriptors.ActionCheckpoint:    (*Server).checkpoint,
+	descriptors.ActionCommitStaged:  (*Server).commitStaged,
+	descriptors.ActionAbortStaged:   (*Server).abortStaged,
 	descriptors.ActionServerInfo:    (*Server).serverInfo,
 }
 
@@ -52,11 +54,7 @@ func (s *Server) DoAction(action *flight.Action, stream flight.FlightService_DoA
 		}
 		return stream.Send(&flight.Result{Body: body})
 	}
-	run, ok := actions[action.GetType()]
-	if !ok {
-		return descriptors.UnknownAction(action.GetType())
-	}
-	answer, err := run(s, stream.Context(), action.GetBody())
+	answer, err := s.run(action, stream)
 	if err != nil {
 		return err
 	}
@@ -65,6 +63,17 @@ func (s *Server) DoAction(action *flight.Action, stream flight.FlightService_DoA
 		return err
 	}
 	return stream.Send(&flight.Result{Body: body})
+}
+
+// run runs one of our actions and returns its result.
+func (s *Server) run(action *flight.Action, stream flight.FlightService_DoActionServer) (any, error) {
+	if run, ok := actions[action.GetType()]; ok {
+		return run(s, stream.Context(), action.GetBody())
+	}
+	if run, ok := streaming[action.GetType()]; ok {
+		return run(s, stream.Context(), action.GetBody(), messages{stream})
+	}
+	return nil, descriptors.UnknownAction(action.GetType())
 }
 
 // detached returns a context for work that must not stop half-way because its
@@ -198,7 +207,7 @@ func (s *Server) serverInfo(_ context.Context, body []byte) (any, error) {
 		Name: "contrail", Version: tabledef.SoftwareVersion, ProtocolVersion: descriptors.ProtocolVersion,
 		FormatVersion:          tabledef.CurrentFormat.String(),
 		MaxReceiveMessageBytes: s.opts.Limits.MaxReceiveMessageBytes, MaxSendMessageBytes: s.opts.Limits.MaxSendMessageBytes,
-		DefaultProfile: descriptors.ProfileCompat,
+		DefaultProfile: descriptors.ProfileCompat, Served: s.served.total(),
 	}, nil
 }
 

@@ -42,6 +42,9 @@ func (s *Server) DoGet(ticket *flight.Ticket, stream flight.FlightService_DoGetS
 		table, _, _ := r.target()
 		return tableerr.WithTable(err, table)
 	}
+	if r.plan != nil {
+		s.served.add(stats)
+	}
 	text, err := json.Marshal(stats)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 const maxDictionaryBytes = 256 << 20
 
 // DoPut appends the stream's rows to a table, or updates rows with them, as one
-// commit. What can be refused is refused on the first message, before rows are
+// commit, or stages them for a later one. What can be refused is refused on the first message, before rows are
 // read; the one PutResult, the report, is sent when the stream has been read to
 // its announced end.
 func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
@@ -42,6 +42,9 @@ func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 	case *descriptors.UpdateRows:
 		name = r.Table
 		report, err = s.updateRows(ctx, put, r)
+	case *descriptors.Stage:
+		name = r.Table
+		report, err = s.stage(ctx, put, r)
 	}
 	if err != nil {
 		return tableerr.WithTable(err, nameOf(name))

@@ -74,6 +74,7 @@ func (s *Server) plan(ctx context.Context, scan *descriptors.Scan) (*tablecore.S
 	}
 	o := tablecore.ScanOptions{Columns: scan.Columns, Entities: entityFilters(scan.Entities), Start: scan.Start, End: scan.End, Version: scan.Version, AsOf: scan.AsOf,
 		TableID: scan.TableID, Limit: scan.Limit, Order: scan.Order, NewestFirst: scan.NewestFirst, Profile: scan.Profile, BatchRows: int(scan.BatchRows)}
+	o.SinceVersion, o.Changes = scan.SinceVersion, scan.Changes
 	for _, c := range scan.Filter {
 		o.Filter = append(o.Filter, tablecore.Condition{Column: c.Column, Op: c.Op, Value: c.Value})
 	}
@@ -94,7 +95,9 @@ func (s *Server) endpoints(ctx context.Context, r *read) ([]*flight.FlightEndpoi
 		}
 		count = len(splits)
 	}
-	expires := timestamppb.New(s.opts.Clock().Add(s.opts.TicketLifetime))
+	until := s.opts.Clock().Add(s.opts.TicketLifetime)
+	r.pin(until)
+	expires := timestamppb.New(until)
 	locations := make([]*flight.Location, len(s.opts.Advertise))
 	for i, uri := range s.opts.Advertise {
 		locations[i] = &flight.Location{Uri: uri}

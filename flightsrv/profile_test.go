@@ -61,3 +61,35 @@ func TestProfiles(t *testing.T) {
 		}
 	}
 }
+
+// The spark profile has microseconds: what they cannot hold ends the scan and
+// is told with the column; other columns can be read.
+func TestSparkProfile(t *testing.T) {
+	f := start(t, Limits{})
+	nanos := &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "t", Type: arrow.PrimitiveTypes.Int64}, {Name: "at", Type: nanos, Nullable: true}, {Name: "n", Type: arrow.PrimitiveTypes.Uint8, Nullable: true},
+	}, nil)
+	f.must("create_table", `{"table":"fine","index_column":"t","index_type":"int64","index_granularity":1}`, nil)
+	for i, at := range []arrow.Timestamp{5000, 5001} {
+		b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+		b.Field(0).(*array.Int64Builder).Append(int64(i))
+		b.Field(1).(*array.TimestampBuilder).Append(at)
+		b.Field(2).(*array.Uint8Builder).Append(255)
+		if _, err := f.put(path("fine"), b.NewRecordBatch()); err != nil {
+			t.Fatal(err)
+		}
+		b.Release()
+	}
+	rows, given, _, err := f.get(`{"op":"scan","table":"fine","profile":"spark","version":1}`)
+	if err != nil || len(rows) != 1 || given.Field(1).Type.String() != "timestamp[us, tz=UTC]" || given.Field(2).Type.ID() != arrow.INT16 {
+		t.Errorf("got %v, %v, %v", rows, given, err)
+	}
+	if rows, _, _, err := f.get(`{"op":"scan","table":"fine","profile":"spark","columns":["n"]}`); err != nil || len(rows) != 2 {
+		t.Errorf("got %v, %v", rows, err)
+	}
+	_, _, _, err = f.get(`{"op":"scan","table":"fine","profile":"spark"}`)
+	if err == nil || !strings.Contains(err.Error(), `INVALID table="default.fine" column="at" value=5001: column "at": the time 5001 ns`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -128,6 +128,15 @@ func (r *read) target() (table, id string, version int64) {
 	return r.listing.Table(), r.listing.TableID(), r.listing.Version()
 }
 
+// pin keeps what is read until its tickets run out.
+func (r *read) pin(until time.Time) {
+	if r.plan != nil {
+		r.plan.Pin(until)
+	} else {
+		r.listing.Pin(until)
+	}
+}
+
 // pinned returns the ticket for part index of count, fixed to the table and
 // version of the plan.
 func (r *read) pinned(index, count int) ([]byte, error) {

@@ -49,6 +49,7 @@ type Server struct {
 	scans   *admission.Gate
 	readers clients
 	streams streams
+	served  served
 	puts    *admission.Gate
 	decode  *wire.Budget
 	bodies  *bufpool.Pool

@@ -212,11 +212,11 @@ func TestListActions(t *testing.T) {
 		if err := json.Unmarshal([]byte(a.Description), &d); err != nil || d.Text == "" || d.Fields == nil {
 			t.Errorf("action %s is described as %s (%v)", a.Type, a.Description, err)
 		}
-		if actions[a.Type] == nil && standard[a.Type] == nil {
+		if actions[a.Type] == nil && streaming[a.Type] == nil && standard[a.Type] == nil {
 			t.Errorf("action %s is listed and not run", a.Type)
 		}
 	}
-	if len(names) != len(actions)+len(standard) {
+	if len(names) != len(actions)+len(streaming)+len(standard) {
 		t.Errorf("listed are %v", names)
 	}
 }
@@ -228,6 +228,30 @@ func TestServerInfo(t *testing.T) {
 	if info.Name != "contrail" || info.ProtocolVersion != 1 || info.MaxReceiveMessageBytes != 1<<20 ||
 		info.MaxSendMessageBytes != DefaultMaxSendMessageBytes || info.DefaultProfile != "compat" || info.FormatVersion == "" || info.Version == "" {
 		t.Errorf("got %+v", info)
+	}
+	if info.Served == nil || *info.Served != (descriptors.Served{}) {
+		t.Errorf("a new server has served %+v", info.Served)
+	}
+}
+
+// Every part of a scan that ends well counts; what fails and what is no scan
+// does not.
+func TestServedCounts(t *testing.T) {
+	f := start(t, Limits{})
+	f.must("create_table", createWeather, nil)
+	if _, err := f.put(path("weather"), weatherRows("EWR", 0, 10)); err != nil {
+		t.Fatal(err)
+	}
+	for _, ticket := range []string{`{"op":"scan","table":"weather"}`, `{"op":"scan","table":"weather","start":14400000000}`, `{"op":"scan","table":"weather","start":180000000000}`,
+		`{"op":"scan","table":"none"}`, `{"op":"files","table":"weather"}`} {
+		_, _, _, _ = f.get(ticket)
+	}
+	var info descriptors.ServerInfo
+	f.must("server_info", "", &info)
+	got := *info.Served
+	got.Bytes = 0
+	if want := (descriptors.Served{Scans: 3, Rows: 16, Files: 2, FilesSkipped: 1, RowGroups: 2}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

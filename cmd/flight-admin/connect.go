@@ -110,6 +110,9 @@ func (a *app) target() (server, warehouse string, err error) {
 var errNoWarehouse = errors.New("there is no such warehouse")
 
 func (a *app) connectEmbedded(ctx context.Context, warehouse string, o connectOptions) (*session, error) {
+	if info, err := os.Stat(warehouse); err == nil && !info.IsDir() {
+		return nil, usagef("the warehouse %s is no directory", warehouse)
+	}
 	c := config.Defaults()
 	c.Warehouse = warehouse
 	embedded, err := serving.Embed(ctx, c, a.incidents.logger(), o.create)

@@ -15,6 +15,7 @@ const (
 	exitUnknown     = 8
 	exitDamaged     = 9
 	exitDenied      = 10
+	exitFindings    = 11
 	exitInterrupted = 130
 )
 
@@ -36,6 +37,7 @@ var exitStatuses = []exitStatus{
 	{exitUnknown, "the answer was lost on the way: it may have happened or not; a repetition with the same request id is safe"},
 	{exitDamaged, "stored data are damaged or missing"},
 	{exitDenied, "the token is missing, wrong, or not allowed to do this"},
+	{exitFindings, "check has found errors"},
 	{exitInterrupted, "interrupted; nothing was changed"},
 }
 
@@ -48,6 +50,7 @@ const (
 	tokenUnreachable     = "UNREACHABLE"       // ours: no connection, or a broken one
 	tokenInterrupted     = "INTERRUPTED"       // ours: Ctrl-C
 	tokenAnswerLost      = "ANSWER_LOST"       // ours: all was sent, the connection broke
+	tokenFindings        = "CHECK_FAILED"      // ours: check has found errors
 )
 
 // tokenExits are the statuses by token.
@@ -76,8 +79,9 @@ var tokenExits = map[string]int{
 	string(tableerr.TokenFormatUnwritable):   exitRefused,
 	string(tableerr.TokenUnsupported):        exitRefused,
 	string(tableerr.TokenNoGranularity):      exitRefused,
-	"UNIQUENESS_VIOLATED":                    exitRefused,
-	"CLOCK_BEHIND":                           exitRefused,
+	string(tableerr.TokenNotAppendOnly):      exitRefused,
+	string(tableerr.TokenUniquenessViolated): exitRefused,
+	string(tableerr.TokenClockBehind):        exitRefused,
 
 	string(tableerr.TokenMessageTooLarge):  exitUnavailable,
 	string(tableerr.TokenTooManyStreams):   exitUnavailable,
@@ -86,7 +90,7 @@ var tokenExits = map[string]int{
 	string(tableerr.TokenStoreUnavailable): exitUnavailable,
 	string(tableerr.TokenDraining):         exitUnavailable,
 	string(tableerr.TokenTimedOut):         exitUnavailable,
-	"VACUUM_INCOMPLETE":                    exitUnavailable,
+	string(tableerr.TokenVacuumIncomplete): exitUnavailable,
 	tokenUnreachable:                       exitUnavailable,
 
 	string(tableerr.TokenCommitUnknown): exitUnknown,
@@ -97,6 +101,8 @@ var tokenExits = map[string]int{
 
 	tokenUnauthenticated: exitDenied,
 	tokenDenied:          exitDenied,
+
+	tokenFindings: exitFindings,
 
 	tokenInternal:    exitInternal,
 	tokenInterrupted: exitInterrupted,

@@ -94,6 +94,7 @@ func TestExitStatuses(t *testing.T) {
 		{"scan weather --filter nothing=1", exitInvalid, `INVALID table="default.weather" field="filter[0][0]"`},
 		{"scan weather --entity EWR", exitInvalid, `INVALID: --entity: "EWR" is not COLUMN=VALUE`},
 		{"scan weather --start yesterday", exitInvalid, `INVALID table="default.weather" field="start"`},
+		{"scan weather --ignore-changes", exitInvalid, `INVALID table="default.weather" field="changes"`},
 		{"scan weather --format xml", exitInvalid, `INVALID: "xml" is no format`},
 		{"scan weather --json --format csv", exitInvalid, "INVALID: --json and --format do not go together"},
 		{"scan weather --output rows.xml", exitInvalid, "INVALID: the name rows.xml does not tell the format"},
@@ -116,6 +117,8 @@ func TestExitStatuses(t *testing.T) {
 		{"rollback weather first --yes", exitInvalid, `INVALID: "first" is no version; history lists them`},
 		{"rollback weather 1.5 --yes", exitInvalid, `INVALID: "1.5" is no version`},
 		{"rollback weather 0 --release --yes", exitInvalid, `INVALID table="default.weather" field="release"`},
+		{"optimize weather --layout tall", exitInvalid, `INVALID table="default.weather" field="layout" value="tall"`},
+		{"optimize weather --target-file-bytes 0", exitInvalid, `INVALID table="default.weather" field="target_file_bytes"`},
 		{"gaps weather --kind some", exitInvalid, "INVALID: --kind is missing, covered"},
 		{"gaps weather --plot --json", exitInvalid, "INVALID: --plot draws on standard output"},
 		{"gaps empty --plot", exitInvalid, "INVALID: there is no range to draw"},
@@ -127,11 +130,14 @@ func TestExitStatuses(t *testing.T) {
 		{"update weather " + whole + " --expected-version newest", exitInvalid, "INVALID: --expected-version is a version"},
 		{"scan nowhere", exitNotFound, `TABLE_NOT_FOUND table="default.nowhere"`},
 		{"describe weather --version 99", exitNotFound, `VERSION_NOT_FOUND table="default.weather" version=99 current=1`},
+		{"scan weather --since 9", exitNotFound, `VERSION_NOT_FOUND table="default.weather" version=9 current=1`},
 		{"rollback nowhere 0 --yes", exitNotFound, `TABLE_NOT_FOUND table="default.nowhere"`},
 		{"rollback weather 9 --dry-run", exitNotFound, `VERSION_NOT_FOUND table="default.weather" version=9 current=1`},
 		{"create weather --index-column time_hour --index-granularity 1h", exitExists, `TABLE_EXISTS table="default.weather"`},
 		{"append weather " + other + " --request-id first", exitExists, `REQUEST_ID_REUSED table="default.weather" request_id="first"`},
 		{"append weather " + whole + " --expected-version 7", exitConflict, `VERSION_CONFLICT table="default.weather" expected=7 found=1`},
+		{"optimize weather --expected-version 0", exitConflict, `VERSION_CONFLICT table="default.weather" expected=0 found=1`},
+		{"optimize nowhere", exitNotFound, `TABLE_NOT_FOUND table="default.nowhere"`},
 		{"rollback weather 0 --yes --expected-version 0", exitConflict, `VERSION_CONFLICT table="default.weather" expected=0 found=1`},
 		{"append weather " + whole, exitRefused, `INTERVAL_OVERLAP table="default.weather" conflict_count=3`},
 		{"append empty " + twice, exitRefused, `DUPLICATE_INTERVAL table="default.empty"`},
@@ -210,6 +216,10 @@ func TestWithoutAnybodyThere(t *testing.T) {
 	}
 	o := execute(t, nil, nil, "tables", "--warehouse", filepath.Join(t.TempDir(), "typo"))
 	if o.status != exitNotFound || !strings.HasPrefix(o.stderr, "flight-admin: NO_WAREHOUSE: there is no such warehouse: ") {
+		t.Errorf("%+v", o)
+	}
+	o = execute(t, nil, nil, "tables", "--warehouse", write(t, "file", "a file"))
+	if o.status != exitInvalid || !strings.HasPrefix(o.stderr, "flight-admin: INVALID: the warehouse ") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -61,12 +61,15 @@ func failureOf(err error) failure {
 	var usage *usageError
 	var input *rowfile.Error
 	var lost *lostError
+	var found *foundError
 	switch {
 	case flightclient.Unclear(err):
 		return ours(tokenAnswerLost, "all rows were sent and the answer was lost: they may be stored or not",
 			"run the same command again: with its request id the rows are stored once")
 	case errors.As(err, &lost):
 		return ours(tokenAnswerLost, err.Error(), "look at the list of tables, or the table's history, before you repeat it")
+	case errors.As(err, &found):
+		return ours(tokenFindings, found.Error(), "--repair mends derived data; rows come back from a copy of the files, or by a rollback to a version that does not have them")
 	case errors.Is(err, context.Canceled):
 		return ours(tokenInterrupted, "interrupted; nothing was changed", "")
 	case errors.As(err, &call):

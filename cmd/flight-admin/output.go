@@ -50,12 +50,17 @@ func (a *app) print(result json.RawMessage, show func(json.RawMessage) error) er
 
 // act runs an action and shows its progress.
 func (a *app) act(ctx context.Context, s *session, action string, body any) (json.RawMessage, error) {
+	return a.watch(ctx, s, action, body, func(string, json.RawMessage) error { return nil })
+}
+
+// watch is act for an action that sends messages of its own before its result.
+func (a *app) watch(ctx context.Context, s *session, action string, body any, pass func(kind string, message json.RawMessage) error) (json.RawMessage, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	progress := &steps{app: a}
-	result, err := s.Action(ctx, action, raw, progress.tell)
+	result, err := s.Watch(ctx, action, raw, progress.tell, pass)
 	progress.finish(err != nil)
 	return result, err
 }

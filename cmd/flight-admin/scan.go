@@ -49,12 +49,17 @@ A filter is COLUMN OPERATOR VALUE, such as 'temp > 32', 'wind_dir in (0, 180)' o
 'gust is null'. Text may stand in quotes. The protocol's own form,
 '["temp",">",32]', is taken also.
 
+With --since only the rows are read that appends have added behind a version. A
+version in between that changed or removed rows is refused, or passed over with
+--ignore-changes.
+
 A file is complete or not there: it gets its name when the last row is in it.`
 
 func newScanCommand(a *app) *cobra.Command {
 	var sel selectFlags
 	var r descriptors.Scan
-	var limit int64
+	var limit, since int64
+	var ignore bool
 	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "scan TABLE",
@@ -64,6 +69,7 @@ func newScanCommand(a *app) *cobra.Command {
   flight-admin scan weather --columns origin,time_hour,temp --filter 'temp > 85' --filter 'origin in (EWR, JFK)' --limit 3
   flight-admin scan weather --newest-first --limit 5 --format csv
   flight-admin scan weather --version 1 --columns origin,time_hour,temp --limit 2 --json
+  flight-admin scan weather --since 1 --ignore-changes --columns origin,time_hour,temp --limit 2
   flight-admin scan weather --output rows.parquet
   flight-admin scan weather --entity origin=LGA --explain`,
 		Args:              cobra.ExactArgs(1),
@@ -75,15 +81,20 @@ func newScanCommand(a *app) *cobra.Command {
 	sel.addRange(flags)
 	flags.StringArrayVar(&sel.filters, "filter", nil, "condition; may be repeated, and then all must hold")
 	sel.at.add(flags)
+	flags.Int64Var(&since, "since", 0, "only the rows that appends have added behind this version")
+	flags.BoolVar(&ignore, "ignore-changes", false, "with --since: pass over versions that changed or removed rows")
 	flags.Int64Var(&limit, "limit", 0, "the first so many rows of the order")
 	flags.StringVar(&r.Order, "order", "", "entity_index (default), or unordered, which is faster")
 	flags.BoolVar(&r.NewestFirst, "newest-first", false, "by index descending over all entities")
-	flags.StringVar(&r.Profile, "profile", "", "compat (default): plain types; exact: the table's own")
+	flags.StringVar(&r.Profile, "profile", "", "compat (default): plain types; exact: the table's own; spark: types Spark has")
 	flags.StringVar(&r.Compression, "compression", "", "on the wire: none (default), lz4 or zstd")
 	flags.BoolVar(&r.Explain, "explain", false, "print what would be read of each file, and why, in place of the rows")
 	out.add(flags)
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) error {
-		r.Table, r.Limit = args[0], optionalVersion(cmd, "limit", limit)
+		r.Table, r.Limit, r.SinceVersion = args[0], optionalVersion(cmd, "limit", limit), optionalVersion(cmd, "since", since)
+		if ignore {
+			r.Changes = descriptors.ChangesIgnore
+		}
 		if err := a.fillScan(ctx, s, &r, &sel); err != nil {
 			return err
 		}

@@ -140,7 +140,7 @@ func TestRollback(t *testing.T) {
 	for _, p := range places(t) {
 		p.createWeather(t)
 		p.must(t, "append", "weather", write(t, "a.csv", weatherCSV(3)), "--no-request-id")
-		want := "version operation request_id rows_added\n 1 append ID 3\n" +
+		want := "version operation request_id rows_added\n 1 append - 3\n" +
 			"would roll default.weather back to version 0, 0 rows, 0 files added, 1 file removed, 1 version undone\n"
 		if got := p.comparable(p.must(t, "rollback", "weather", "0", "--dry-run")); got != want {
 			t.Errorf("%s: %s", p.name, got)

@@ -32,6 +32,8 @@ type Config struct {
 
 	DrainGrace         time.Duration // how long running calls may go on after SIGTERM
 	TicketLifetime     time.Duration // how long the tickets of a FlightInfo are good
+	StagedLifetime     time.Duration // how long staged rows wait for their commit
+	Maintenance        bool          // merge small files and drop old rows in the background
 	Advertise          []string      // locations put into endpoints
 	AllowExternalPaths bool
 
@@ -95,6 +97,8 @@ func Defaults() Config {
 		},
 		DrainGrace:     30 * time.Second,
 		TicketLifetime: time.Hour,
+		StagedLifetime: 24 * time.Hour,
+		Maintenance:    true,
 		Advertise:      []string{},
 		Log:            Log{Level: "info", Format: "console"},
 	}

@@ -43,18 +43,22 @@ var keys = []key{
 	{name: "limits.max_streams_per_connection", text: "calls that one connection may have under way",
 		kind: countKind{func(c *Config) *int { return &c.Limits.MaxStreamsPerConnection }, 1, 1 << 20}},
 	{name: "limits.queue_wait", text: "longest wait for a place among scans or puts",
-		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.QueueWait }, time.Millisecond}},
+		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.QueueWait }, time.Millisecond, 0}},
 	{name: "limits.memory_bytes", text: "memory: half for the rows of appends, which go to scratch beyond that, a quarter for messages on the way, a sixteenth for coverage and newest rows; at least four messages",
 		kind: sizeKind{func(c *Config) *int64 { return &c.Limits.MemoryBytes }, 16 << 20, 1 << 50}},
 	{name: "limits.first_message_timeout", text: "longest wait for the first message of a put",
-		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.FirstMessageTimeout }, time.Millisecond}},
+		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.FirstMessageTimeout }, time.Millisecond, 0}},
 	{name: "limits.stall_timeout", text: "longest wait for a client that neither reads nor writes",
-		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.StallTimeout }, time.Millisecond}},
+		kind: durationKind{func(c *Config) *time.Duration { return &c.Limits.StallTimeout }, time.Millisecond, 0}},
 
 	{name: "drain_grace", text: "how long running calls may go on after SIGTERM",
-		kind: durationKind{func(c *Config) *time.Duration { return &c.DrainGrace }, 0}},
+		kind: durationKind{func(c *Config) *time.Duration { return &c.DrainGrace }, 0, 0}},
 	{name: "ticket_lifetime", text: "how long tickets of a FlightInfo are good",
-		kind: durationKind{func(c *Config) *time.Duration { return &c.TicketLifetime }, time.Second}},
+		kind: durationKind{func(c *Config) *time.Duration { return &c.TicketLifetime }, time.Second, 0}},
+	{name: "staged_lifetime", text: "how long staged rows wait for their commit; at most 144h",
+		kind: durationKind{func(c *Config) *time.Duration { return &c.StagedLifetime }, time.Second, maxStagedLifetime}},
+	{name: "maintenance", text: "merge small files, and drop rows beyond contrail.retention, in the background after commits",
+		kind: boolKind{func(c *Config) *bool { return &c.Maintenance }}},
 	{name: "advertise", text: "locations put into endpoints, such as grpc+tcp://host:8815",
 		kind: listKind{func(c *Config) *[]string { return &c.Advertise }, checkLocation}},
 	{name: "allow_external_paths", text: "read data files outside a table's directory",
@@ -65,6 +69,9 @@ var keys = []key{
 	{name: "log.format", flag: "log-format", text: "console for people, json for machines",
 		kind: textKind{func(c *Config) *string { return &c.Log.Format }, oneOf("console", "json")}},
 }
+
+// maxStagedLifetime is tablecore.MaxStagedLifetime.
+const maxStagedLifetime = 144 * time.Hour
 
 // envPrefix begins the name of every environment variable of the daemon.
 const envPrefix = "CONTRAIL_"

@@ -125,10 +125,11 @@ func parseSize(v any) (int64, bool) {
 	return 0, false
 }
 
-// durationKind is a duration of at least least.
+// durationKind is a duration of at least least and, where most is not 0, at most
+// most.
 type durationKind struct {
-	at    func(*Config) *time.Duration
-	least time.Duration
+	at          func(*Config) *time.Duration
+	least, most time.Duration
 }
 
 func (k durationKind) read(into *Config, v any) error {
@@ -142,6 +143,9 @@ func (k durationKind) read(into *Config, v any) error {
 	}
 	if d < k.least {
 		return fmt.Errorf("a duration of at least %s is due", k.least)
+	}
+	if k.most > 0 && d > k.most {
+		return fmt.Errorf("a duration of at most %s is due", k.most)
 	}
 	*k.at(into) = d
 	return nil

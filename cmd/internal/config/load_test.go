@@ -147,6 +147,7 @@ func TestBadFiles(t *testing.T) {
 		{"no wait", "limits: {queue_wait: 0s}", "limits.queue_wait"},
 		{"no time for the first message", "limits: {first_message_timeout: 0s}", "limits.first_message_timeout"},
 		{"short tickets", "ticket_lifetime: 1ms", "ticket_lifetime"},
+		{"staged rows that wait too long", "staged_lifetime: 145h", "staged_lifetime"},
 		{"location without scheme", "advertise: ['localhost:8815']", "advertise"},
 		{"location of another kind", "advertise: [5]", "advertise"},
 		{"number for a list", "advertise: 5", "advertise"},

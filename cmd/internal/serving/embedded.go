@@ -28,8 +28,9 @@ type Embedded struct {
 }
 
 // Embed opens the warehouse of c, as OpenWarehouse does, and serves it. The
-// caller closes the service.
+// caller closes the service. It maintains no tables: it does not live long enough.
 func Embed(ctx context.Context, c config.Config, log zerolog.Logger, create bool) (*Embedded, error) {
+	c.Maintenance = false
 	warehouse, err := OpenWarehouse(ctx, c, log, create)
 	if err != nil {
 		return nil, err

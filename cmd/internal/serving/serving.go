@@ -33,6 +33,8 @@ func OpenWarehouse(ctx context.Context, c config.Config, log zerolog.Logger, cre
 		MemoryBudget:       c.Limits.AppendBytes(),
 		SeriesMemory:       c.Limits.SeriesBytes(),
 		Scratch:            c.Scratch,
+		StagedLifetime:     c.StagedLifetime,
+		Maintenance:        tablecore.Maintenance{Off: !c.Maintenance},
 		AllowExternalPaths: c.AllowExternalPaths,
 	})
 	if err != nil {
@@ -46,6 +48,9 @@ func events(log zerolog.Logger) tablecore.Events {
 	return tablecore.Events{
 		Warning: func(_ context.Context, event string, fields map[string]any) {
 			log.Warn().Fields(fields).Msg(event)
+		},
+		Info: func(_ context.Context, event string, fields map[string]any) {
+			log.Info().Fields(fields).Msg(event)
 		},
 		Committed: func(_ context.Context, table string, version int64, operation string) {
 			log.Debug().Str("table", table).Int64("version", version).Str("operation", operation).Msg("committed")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
@@ -57,6 +58,24 @@ func TestOpenWarehouseOnAFile(t *testing.T) {
 	for _, create := range []bool{false, true} {
 		if _, err := OpenWarehouse(context.Background(), c, zerolog.Nop(), create); err == nil || !strings.Contains(err.Error(), c.Warehouse) {
 			t.Errorf("create %v: %v", create, err)
+		}
+	}
+}
+
+// TestStagedLifetime makes sure that the core takes the longest one that the
+// configuration does.
+func TestStagedLifetime(t *testing.T) {
+	for lifetime, ok := range map[time.Duration]bool{144 * time.Hour: true, 145 * time.Hour: false} {
+		c := config.Defaults()
+		c.Warehouse, c.StagedLifetime = t.TempDir(), lifetime
+		w, err := OpenWarehouse(t.Context(), c, zerolog.Nop(), true)
+		if (err == nil) != ok {
+			t.Errorf("%v: %v", lifetime, err)
+		}
+		if err == nil {
+			if err := w.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
