@@ -152,8 +152,9 @@ class Stored:
             self._grow(client)
             self._replace(client)
             self._correct(client)
+            self._optimize(client)
         self.keys = {"weather": ["origin", "time_hour"], "kinds": ["entity", "ts"], "grown": ["entity", "ts"]}
-        self.keys["replaced"] = self.keys["corrected"] = self.keys["kinds"]
+        self.keys["replaced"] = self.keys["corrected"] = self.keys["optimized"] = self.keys["kinds"]
 
     def _grow(self, client: Client) -> None:
         """A table that has gained most of the columns of `kinds`, those without zone too, when it had rows."""
@@ -189,6 +190,19 @@ class Stored:
             fresh = fresh.set_column(key, rows.schema.field(key), rows[key].slice(1))
         command = {"op": "update_rows", "table": "corrected", "columns": chosen, "expected_version": 2, "rows": 3}
         assert client.put(command, fresh.select([*rows.schema.names[:2], *chosen]))["rows_updated"] == 3
+
+    def _optimize(self, client: Client) -> None:
+        """A table of four files, the first without most of the columns, which were made one, and its tail another."""
+        rows, first = kinds(), 6
+        definition = {"index_column": "ts", "index_granularity": "1s", "entity_columns": ["entity"]}
+        client.act("create_table", table="optimized", schema_ipc=ipc(rows.schema, 0, first), **definition)
+        client.append("optimized", rows.select(range(first)).slice(0, 1))
+        client.act("add_columns", table="optimized", schema_ipc=ipc(rows.schema, first))
+        for row in (2, 1):
+            client.append("optimized", rows.slice(row, 1))
+        report = client.act("optimize", table="optimized")
+        assert (report["files_in"], report["files_out"], report["rows"], report["entities"]) == (3, 1, 3, 2)
+        client.append("optimized", rows.slice(3))
 
     def scan(self, table: str) -> pa.Table:
         """All columns, the insertion time too, by (entity, index)."""

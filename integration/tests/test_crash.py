@@ -106,7 +106,8 @@ def test_kill_minus_nine_under_four_clients(tmp_path, built):
             appends = verify(client, name, group)
             assert appends == sum(len(a.sent) for a in group)
             table = deltalake.DeltaTable(server.path(name))
-            assert table.version() == appends == client.act("describe_table", table=name)["version"]
+            # The server has merged files in versions of its own meanwhile.
+            assert table.version() == client.act("describe_table", table=name)["version"] >= appends
             assert table.to_pyarrow_table().num_rows == appends * ROWS
 
 

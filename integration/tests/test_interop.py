@@ -41,7 +41,7 @@ def test_every_accepted_type_comes_back_exactly(stored):
     assert_same(compat, kinds())
 
 
-@pytest.mark.parametrize("table", ["weather", "kinds", "grown", "replaced", "corrected"])
+@pytest.mark.parametrize("table", ["weather", "kinds", "grown", "replaced", "corrected", "optimized"])
 @pytest.mark.parametrize("engine", WRITES, ids=lambda e: e.__name__)
 def test_reads_the_same(stored, engine, table):
     stored.assert_reads_the_same(engine(), table)

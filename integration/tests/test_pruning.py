@@ -10,7 +10,7 @@ ROWS = 10_000_000
 
 
 def test_one_entity_and_hour_of_a_thousand_files_opens_one(client, name):
-    create_sites(client, name)
+    create_sites(client, name, properties={"contrail.maintenance": "off"})
     for day in range(1000):
         client.append(name, sites([(s, 24 * day + h, day + h / 100) for s in ("a", "b", "c") for h in range(24)]))
     got = client.read(name, entities=[{"site": "b"}], start="2027-05-05T13:00:00Z", end="2027-05-05T14:00:00Z")
