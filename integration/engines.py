@@ -4,10 +4,7 @@
 engine offers and this file knows; each is a function that must fail on a table of Contrail's.
 """
 
-import os
 import pathlib
-import shutil
-import subprocess
 from collections.abc import Callable
 
 import deltalake
@@ -16,8 +13,7 @@ import duckdb_extension_delta
 import polars
 import pyarrow as pa
 
-HERE = pathlib.Path(__file__).resolve().parent
-JARS = HERE / ".jars"
+import spark_session
 
 Writes = dict[str, Callable[[], object]]
 
@@ -86,27 +82,10 @@ class Polars:
 
 
 class Spark:
-    """Spark with Delta's own jars, fetched by Maven."""
+    """Spark with Delta's own jars, fetched by Maven, and with a package that its workers import from."""
 
-    def __init__(self):
-        from pyspark.sql import SparkSession
-
-        self.session = (
-            SparkSession.builder.master("local[2]")
-            .appName("contrail")
-            .config("spark.jars", ",".join(str(jar) for jar in fetch_jars()))
-            .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-            .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.databricks.delta.snapshotPartitions", "2")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .getOrCreate()
-        )
-        self.session.sparkContext.setLogLevel("OFF")
+    def __init__(self, package):
+        self.session = spark_session.make(package)
 
     def read(self, path) -> pa.Table:
         return self.session.read.format("delta").load(str(path)).toArrow()
@@ -126,27 +105,3 @@ class Spark:
 
     def stop(self) -> None:
         self.session.stop()
-
-
-def spark_offered() -> bool:
-    """Whether this machine can run Spark. CI must: there everything that is missing is a failure."""
-    return bool(os.environ.get("CI")) or bool(shutil.which("java") and shutil.which("mvn"))
-
-
-def fetch_jars() -> list[pathlib.Path]:
-    """Delta's jars, once, into integration/.jars; Spark brings all others itself."""
-    if not list(JARS.glob("delta-spark_*.jar")):
-        subprocess.run(
-            [
-                "mvn",
-                "-q",
-                "-B",
-                "-f",
-                str(HERE / "spark" / "pom.xml"),
-                "dependency:copy-dependencies",
-                "-DincludeGroupIds=io.delta,io.unitycatalog",
-                f"-DoutputDirectory={JARS}",
-            ],
-            check=True,
-        )
-    return sorted(JARS.glob("*.jar"))

@@ -9,15 +9,20 @@ import pytest
 
 import engines
 import service
+import spark_session
 from client import Client
 from interop import Stored
 
-if not engines.spark_offered():
-    collect_ignore = ["test_interop_spark.py"]
+if not spark_session.offered():
+    collect_ignore = [
+        "test_interop_spark.py",
+        "test_spark.py",
+        *(f"test_spark_{n}.py" for n in ("docs", "stream", "write")),
+    ]
 
 
 def pytest_report_header():
-    return "Spark: " + ("tested" if engines.spark_offered() else "left out, Java or Maven is missing here")
+    return "Spark: " + ("tested" if spark_session.offered() else "left out, Java or Maven is missing here")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -49,6 +54,17 @@ def client(server):
 def name(request) -> str:
     """A table name of the test's own."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", request.node.name)[:100].strip("-")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory) -> engines.Spark:
+    """The one session of all tests, for its start takes longer than they do; it knows the format contrail."""
+    import contrail_spark
+
+    engine = engines.Spark(spark_session.build_wheel(tmp_path_factory.mktemp("wheel")))
+    contrail_spark.register(engine.session)
+    yield engine
+    engine.stop()
 
 
 @pytest.fixture(scope="session")

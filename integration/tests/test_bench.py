@@ -42,6 +42,16 @@ def test_every_peer_is_measured_and_its_rows_are_checked(built, tmp_path):
     assert same == page
 
 
+def test_engines_over_the_service_and_staged_appends(built, tmp_path):
+    run, page = bench(
+        tmp_path, "query.full,append.staged", "--rounds", "1", "--peers", "contrail,contrail_files,contrail_put"
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    for name, other in (("query.full", "DuckDB on Contrail's files"), ("append.staged", "Contrail, one DoPut")):
+        rows = section(page, name)
+        assert rows.keys() == {"Contrail", other} and all(cells[-1] == "yes" for cells in rows.values()), page
+
+
 def test_a_peer_that_hangs_is_reported_and_the_run_goes_on(built, tmp_path):
     run, page = bench(tmp_path, "append.shuffled", "--patience", "0.05")
     assert "Contrail was wrong or failed" in run.stderr

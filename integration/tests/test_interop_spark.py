@@ -2,19 +2,13 @@
 
 import pytest
 
-import engines
 from alltypes import CASES, DEFINITION, assert_engine_reads, table
 from client import Client
+from tables import sites
+from upgrades import ROWS, stages, values
 
 
-@pytest.fixture(scope="module")
-def spark():
-    engine = engines.Spark()
-    yield engine
-    engine.stop()
-
-
-@pytest.mark.parametrize("table", ["weather", "kinds", "grown", "replaced", "corrected"])
+@pytest.mark.parametrize("table", ["weather", "kinds", "grown", "replaced", "corrected", "optimized"])
 def test_reads_the_same(stored, spark, table):
     stored.assert_reads_the_same(spark, table)
 
@@ -46,3 +40,9 @@ def test_filters_see_every_row(stored, spark, weather):
         " AND time_hour < timestamp'2013-04-01T02:00:00Z' AND origin IN ('EWR', 'JFK')"
     ).collect()
     assert counted[0][0] == 6
+
+
+def test_reads_the_same_through_an_upgrade(server, spark):
+    with Client(server.uri) as client:
+        for stage in stages(client, server, "upgraded"):
+            assert values(spark.read(server.path("upgraded"))) == values(sites(ROWS)), stage

@@ -1,0 +1,66 @@
+"""What contrail_spark does at the wire, without Spark: locations, tokens, certificates, attempts."""
+
+import json
+
+import pyarrow.flight as fl
+import pytest
+from contrail_spark import _flight
+from contrail_spark._options import Connection, Options
+from contrail_spark._read import Endpoint, batches
+
+from tables import create_sites
+
+NOWHERE = "grpc://127.0.0.1:1"
+
+
+def test_every_location_is_tried(server, client, name):
+    create_sites(client, name, [("a", 0, 1.0), ("b", 0, 2.0)])
+    ticket = json.dumps({"op": "scan", "table": name}).encode()
+    connection = Connection(server.uri)
+    assert sum(b.num_rows for b in batches(Endpoint(ticket, [NOWHERE, server.uri]), connection)) == 2
+    with pytest.raises(fl.FlightUnavailableError):
+        list(batches(Endpoint(ticket, [NOWHERE, NOWHERE + "2"]), connection))
+    with pytest.raises(fl.FlightError, match="TABLE_NOT_FOUND"):  # another place would say the same
+        list(batches(Endpoint(ticket.replace(name.encode(), b"none"), [server.uri, NOWHERE]), connection))
+
+
+def test_where_a_ticket_is_redeemed():
+    def places(*uris):
+        endpoint = fl.FlightEndpoint(b"", [fl.Location(uri) for uri in uris])
+        return _flight.locations(endpoint, Connection("grpc://here:1"))
+
+    assert places() == ["grpc://here:1"]
+    assert places("arrow-flight-reuse-connection://?", "grpc://there:2") == ["grpc://here:1", "grpc://there:2"]
+
+
+def test_who_a_client_is(tmp_path):
+    secret, authority = tmp_path / "token", tmp_path / "ca.pem"
+    secret.write_text("abc\n")
+    authority.write_bytes(b"pem")
+    base = {"location": "grpc+tls://host:1", "table": "t"}
+    connection = Options(base | {"Token_File": str(secret), "tls_ca": str(authority)}).connection
+    assert _flight._headers(connection) == [(b"authorization", b"Bearer abc")]
+    assert _flight._tls(connection) == {"tls_root_certs": b"pem"}
+    assert _flight._headers(Options(base | {"token": "x"}).connection) == [(b"authorization", b"Bearer x")]
+    assert "xyz" not in repr(Options(base | {"token": "xyz"}).connection)
+    assert _flight._headers(Options(base).connection) == []
+
+
+def test_an_action_is_tried_again_while_the_service_is_away(server, monkeypatch):
+    monkeypatch.setattr(_flight, "PAUSE", 0.001)
+    real, made = _flight.Client, []
+
+    def sometimes(connection):
+        made.append(connection)
+        return real(connection, NOWHERE if len(made) < 3 else server.uri)
+
+    monkeypatch.setattr(_flight, "Client", sometimes)
+    assert _flight.act_surely(Connection(server.uri), "server_info")["name"] == "contrail"
+    assert len(made) == 3
+    with pytest.raises(fl.FlightError, match="TABLE_NOT_FOUND"):
+        _flight.act_surely(Connection(server.uri), "describe_table", table="none")
+    assert len(made) == 4  # what was refused is refused again
+    monkeypatch.setattr(_flight, "Client", lambda connection: made.append(connection) or real(connection, NOWHERE))
+    with pytest.raises(fl.FlightUnavailableError):
+        _flight.act_surely(Connection(server.uri), "server_info")
+    assert len(made) == 4 + _flight.ATTEMPTS
