@@ -35,7 +35,7 @@ from results import MISSING
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DATA = HERE / "data"
-PACKAGES = ("pyarrow", "duckdb", "deltalake", "polars", "timeseries-table-format", "timelake", "numpy")
+PACKAGES = ("pyarrow", "duckdb", "deltalake", "polars", "timeseries-table-format", "timelake", "pyspark", "numpy")
 
 
 def run_child(command: list, seconds: float, **options) -> tuple[str | None, str]:

@@ -12,7 +12,7 @@ import sys
 import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "python")]
 
 import numpy as np
 import pyarrow as pa

@@ -6,6 +6,7 @@ An operation does its work untimed but for the call itself, and says whether the
 fingerprints where `verify` asks for them.
 """
 
+import importlib
 import itertools
 import json
 import os
@@ -102,6 +103,33 @@ def scan(job: Job) -> dict:
     return result | {"rows": rows, "right": right}
 
 
+def query(job: Job) -> dict:
+    """One row of SQL from DuckDB, over the service or beside it."""
+    importlib.import_module("duckdb")  # all peers have it in this process, and none in its times
+    importlib.import_module("contrail_dataset")
+    result, found = repeat(job, lambda: job.peer.query(job.spec, job.sql))
+    return result | {"rows": found[0], "right": found[0] == job.answers()[job.answer][0]}
+
+
+def spark(job: Job) -> dict:
+    """One row of SQL from Spark, whose start does not count."""
+    ask = job.peer.spark(job.spec, job.columns)
+    result, found = repeat(job, lambda: ask(job.sql))
+    return result | {"rows": found[0], "right": found[0] == job.answers()[job.answer][0]}
+
+
+def staged(job: Job) -> dict:
+    """All rows of a dataset in one commit, by several writers at once."""
+    rows = job.load()
+    job.peer.create(job.spec, rows.schema)
+    with meter.Meter(job.peer) as m:
+        job.peer.staged(job.spec, rows, job.tasks)
+    result = m.result | {"rows": rows.num_rows} | meter.on_disk(job.peer.path(job.spec))
+    if job.verify:
+        result["right"] = job.holds(job.answers()["rows"], rows.column_names)
+    return result
+
+
 def latest(job: Job) -> dict:
     result, table = repeat(job, lambda: job.peer.latest(job.spec))
     right = data.fingerprint(table.to_batches(), job.names()) == job.answers()["latest"]
@@ -135,6 +163,25 @@ def update(job: Job) -> dict:
 
 def overwrite(job: Job) -> dict:
     return change(job, lambda source: job.peer.overwrite(job.spec, source))
+
+
+def optimize(job: Job) -> dict:
+    """Rewrite a table that many appends have laid, in another process; a fresh client scans it before and after."""
+
+    def scan() -> float:
+        began = time.perf_counter()
+        for _ in job.peer.another().scan(job.spec):
+            pass
+        return time.perf_counter() - began
+
+    job.peer.open(job.spec)
+    before = scan()
+    with meter.Meter(job.peer) as m:
+        job.peer.optimize(job.spec)
+    result = m.result | {"sync": meter.sync(job.peer.path(job.spec)), "before": before, "after": scan()}
+    if job.verify:
+        result["right"] = job.holds(job.answers()["rows"], job.names())
+    return result
 
 
 class Appends:
@@ -226,7 +273,10 @@ def cold(job: Job) -> dict:
     return m.result | {"scan": time.perf_counter() - began, "rows": rows}
 
 
-OPERATIONS = {f.__name__: f for f in (append, fill, scan, latest, gaps, update, overwrite, small, grow, cold)}
+OPERATIONS = {
+    f.__name__: f
+    for f in (append, fill, scan, query, spark, staged, latest, gaps, update, overwrite, optimize, small, grow, cold)
+}
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import peers
 from results import OURS, Results
 
-COLOURS = {peer: plt.get_cmap("tab10")(number) for number, peer in enumerate(p for p in peers.PEERS if p != OURS)}
+COLOURS = {peer: plt.get_cmap("tab20")(number) for number, peer in enumerate(p for p in peers.PEERS if p != OURS)}
 OUR_COLOUR = "black"
 
 

@@ -46,9 +46,18 @@ COLUMNS = {
         *MEMORY,
         ("MB written", "bytes", 1e-6),
     ],
+    "optimize": [
+        ("s", "wall", 1),
+        ("CPU s", "cpu", 1),
+        ("fsync after it s", "sync", 1),
+        *MEMORY,
+        ("scan all before ms", "before", 1e3),
+        ("after ms", "after", 1e3),
+    ],
     "go": [("ms", "wall", 1e3)],
 }
-COLUMNS |= {"latest": COLUMNS["scan"], "gaps": COLUMNS["scan"], "overwrite": COLUMNS["update"]}
+COLUMNS |= dict.fromkeys(("latest", "gaps", "query", "spark"), COLUMNS["scan"])
+COLUMNS |= {"overwrite": COLUMNS["update"], "staged": COLUMNS["append"]}
 
 
 def number(value: float | None) -> str:

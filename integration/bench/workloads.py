@@ -117,6 +117,49 @@ def scans():
         yield Workload(f"scan.{name}", f"scan {title}", peers, does, reads=dataset)
 
 
+def engines():
+    """DuckDB over the service beside DuckDB over the files; and what several writers stage for one commit."""
+    all_columns = "count(*), max(ts), max(symbol), avg(price), sum(size), max(flag), max(venue)"
+    cases = {
+        "full": ("every column of 10 M ticks", f"select {all_columns} from {{table}}", "rows", 3),
+        "column": (
+            "the average price by symbol of 10 M ticks",
+            "select sum(n), max(p) from (select count(*) n, avg(price) p from {table} group by symbol)",
+            "rows",
+            3,
+        ),
+        "entity": (
+            "one symbol of 1,000",
+            f"select {all_columns} from {{table}} where symbol = 'S0500'",
+            "entity",
+            7,
+        ),
+    }
+    for name, (title, sql, answer, repeat) in cases.items():
+        does = operation("query", "ordered", sql=sql, answer=answer, repeat=repeat)
+        peers = ["contrail", "contrail_files", "duckdb_sorted"]
+        yield Workload(f"query.{name}", f"DuckDB: {title}", peers, does, reads="ordered")
+    does = operation("staged", "ordered", tasks=4)
+    peers = ["contrail", "contrail_put"]
+    yield Workload("append.staged", "append 10 M ticks by 4 writers, staged, one commit", peers, does)
+
+
+def spark():
+    """Spark over the service beside Spark over the directory. Each starts a session, so one round is enough."""
+    every = "select count(*), max(ts), max(symbol), avg(price), sum(size), max(flag), max(venue) from {table}"
+    average = "select sum(n), max(p) from (select count(*) n, avg(price) p from {table} group by symbol)"
+    cases = {
+        "full": ("every column of 10 M ticks", every, None, "rows", 3),
+        "average": ("the average price by symbol of 10 M ticks", average, ["symbol", "price"], "rows", 4),
+        "count": ("count 10 M ticks", "select count(*) from {table}", ["flag"], "rows", 5),
+        "entity": ("one symbol of 1,000", every + " where symbol = 'S0500'", None, "entity", 7),
+    }
+    for name, (title, sql, columns, answer, repeat) in cases.items():
+        does = operation("spark", "ordered", sql=sql, columns=columns, answer=answer, repeat=repeat)
+        peers = ["contrail", "spark_delta"]
+        yield Workload(f"spark.{name}", f"Spark: {title}", peers, does, reads="ordered", once=True)
+
+
 def small_appends(seconds: float):
     peers = [*SERVERS, "duckdb", "deltalake", "ttf", "timelake"]
     for rows in (1, 100, 1_000):
@@ -167,6 +210,22 @@ def updates():
     )
 
 
+def rewrites(files: int):
+    cases = {
+        "files": (f"1 M rows in {files:,} files", "ten", files),
+        "ticks": ("10 M ticks in no order, in 10 files that overlap", "shuffled", 10),
+    }
+    for name, (title, dataset, parts) in cases.items():
+        yield Workload(
+            f"optimize.{name}",
+            f"optimize {title}",
+            ["contrail", "deltalake", "deltalake_z", "timelake"],
+            operation("optimize", dataset),
+            before=(operation("fill", dataset, parts=parts),),
+            once=True,
+        )
+
+
 def newest_and_missing():
     readers = ["contrail", "duckdb", "duckdb_sorted", "ttf", "timelake"]
     title = "newest row of each of 1,000 entities in 10 M rows"
@@ -201,9 +260,12 @@ def plan(quick: bool) -> list[Workload]:
     return [
         *appends(),
         *scans(),
+        *engines(),
+        *spark(),
         *small_appends(seconds),
         *histories(steps, patience),
         *updates(),
+        *rewrites(100 if quick else 1_000),
         *newest_and_missing(),
         *entities(seconds),
     ]

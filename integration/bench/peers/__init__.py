@@ -35,6 +35,29 @@ PEERS = {
         "–",
         reads_of="contrail",
     ),
+    "contrail_files": About(
+        "contrail",
+        "Files",
+        "DuckDB on Contrail's files",
+        "`read_parquet` of the list that `contrail_dataset.files` gives: the same tables, the service bypassed",
+        "–",
+        reads_of="contrail",
+    ),
+    "spark_delta": About(
+        "contrail",
+        "Directory",
+        "Spark on Contrail's directory",
+        "delta-spark on two cores: the same tables, the service bypassed; beside it `contrail_spark`, columns named",
+        "–",
+        reads_of="contrail",
+    ),
+    "contrail_put": About(
+        "contrail",
+        "OnePut",
+        "Contrail, one DoPut",
+        "all rows in one stream instead of staged parts",
+        "data and commit fsynced",
+    ),
     "stock_flight": About(
         "flight",
         "StockFlight",
@@ -64,6 +87,13 @@ PEERS = {
         "Deltalake",
         "deltalake",
         "in process; `write_deltalake` (snappy) in the order of arrival, a Delta commit, no checks; changes by `merge`",
+        "nothing synced",
+    ),
+    "deltalake_z": About(
+        "delta",
+        "DeltalakeSorted",
+        "deltalake z-order",
+        "the same, rewritten by `optimize.z_order` over entity and index",
         "nothing synced",
     ),
     "polars": About(

@@ -47,12 +47,28 @@ class Peer:
         """An append whose rows replace those of the same entity and interval."""
         raise NotOffered
 
+    def optimize(self, spec) -> None:
+        """Make few files in a good order of what many appends have left."""
+        raise NotOffered
+
     def open(self, spec) -> None:
         """Learn the table's current state as a process does that has just started."""
         raise NotOffered
 
     def scan(self, spec, columns=None, entity=None, start=None, end=None):
         """Record batches; `start` and `end` are microseconds, half-open."""
+        raise NotOffered
+
+    def query(self, spec, sql):
+        """The one row that DuckDB finds; `{table}` stands for the table in the query."""
+        raise NotOffered
+
+    def spark(self, spec, columns):
+        """A function from SQL to the one row that Spark finds; `{table}` stands for the table, all of it or columns."""
+        raise NotOffered
+
+    def staged(self, spec, rows, tasks):
+        """One commit of rows that so many writers have each a part of."""
         raise NotOffered
 
     def latest(self, spec):

@@ -1,5 +1,6 @@
 """Contrail itself: its real server on loopback, spoken to in the few lines of pyarrow that any program would write."""
 
+import concurrent.futures
 import json
 
 import pyarrow.flight as fl
@@ -19,20 +20,23 @@ class Contrail(Peer):
 
     def __init__(self, folder):
         super().__init__(folder)
-        self.server = self.link = None
+        self.server = self.link = self.dataset = self.duckdb = self.engine = None
 
     def start(self):
-        self.server = service.Service(self.folder / "warehouse").start()
+        # What is timed is what was asked for; small files stay as they are until somebody asks.
+        self.server = service.Service(self.folder / "warehouse", maintenance=False).start()
         self.link = client.Client(self.server.uri)
 
     def stop(self):
+        if self.engine is not None:
+            self.engine.stop()
         if self.link is not None:
             self.link.close()
         if self.server is not None:
             self.server.stop()
 
     def servers(self):
-        return [self.server.process.pid]
+        return [self.server.process.pid] + ([] if self.engine is None else [self.engine.java.pid])
 
     def another(self):
         other = type(self)(self.folder)
@@ -65,6 +69,9 @@ class Contrail(Peer):
         command = {"op": "update_rows", "table": spec.name, "columns": columns, "expected_version": version}
         self._ask(self.link.put, command | {"rows": rows.num_rows}, rows, _chunk(rows))
 
+    def optimize(self, spec):
+        self._ask(self.link.act, "optimize", table=spec.name)
+
     def open(self, spec):
         self.link.act("describe_table", table=spec.name)
 
@@ -72,6 +79,47 @@ class Contrail(Peer):
         request = {"columns": columns, "start": start, "end": end, "order": self.order}
         request["entities"] = None if entity is None else [{spec.entity: entity}]
         return self.link.batches(spec.name, **request)
+
+    def query(self, spec, sql):
+        import duckdb
+
+        import contrail_dataset
+
+        if self.dataset is None:
+            self.duckdb = duckdb.connect()
+            self.duckdb.execute("SET TimeZone = 'UTC'")
+            self.dataset = contrail_dataset.ContrailDataset(self.server.uri, spec.name)
+            self.relation()
+        return self.duckdb.execute(sql.format(table="dataset")).fetchone()
+
+    def relation(self) -> None:
+        """Make the table known to DuckDB, once."""
+        self.duckdb.register("dataset", self.dataset)
+
+    def spark(self, spec, columns):
+        from .spark import Spark
+
+        self.engine = Spark()
+        self.look(spec, columns)
+        return self.engine.ask
+
+    def look(self, spec, columns) -> None:
+        """Make the table known to Spark."""
+        self.engine.service(self.server.uri, spec.name, columns)
+
+    def staged(self, spec, rows, tasks):
+        """A thread and a connection for each part, as tasks on several machines have; then one commit of all."""
+        step = -(-rows.num_rows // tasks)
+        parts = [rows.slice(at, step) for at in range(0, rows.num_rows, step)]
+        command = {"op": "stage", "table": spec.name}
+
+        def stage(part):
+            with client.Client(self.server.uri) as link:
+                return link.put(command | {"rows": part.num_rows}, part, _chunk(part))["staged"]
+
+        with concurrent.futures.ThreadPoolExecutor(tasks) as pool:
+            tokens = list(pool.map(stage, parts))
+        self._ask(self.link.act, "commit_staged", table=spec.name, request_id="staged", staged=tokens)
 
     def latest(self, spec):
         return self._ask(self.link.get, {"op": "latest", "table": spec.name})
@@ -96,6 +144,28 @@ class Sorted(Contrail):
     """Reads the same tables in the default order."""
 
     order = "entity_index"
+
+
+class Files(Contrail):
+    """DuckDB bypasses the service: it reads the files that the service names."""
+
+    def relation(self):
+        files = self.dataset.files(self.folder / "warehouse")
+        self.duckdb.execute(f"CREATE VIEW dataset AS FROM read_parquet({files}, union_by_name = true)")
+
+
+class Directory(Contrail):
+    """Spark goes by the service, to the table's directory, and finds out itself which columns it needs."""
+
+    def look(self, spec, columns):
+        self.engine.directory(self.path(spec))
+
+
+class OnePut(Contrail):
+    """One writer has all rows."""
+
+    def staged(self, spec, rows, tasks):
+        self.append(spec, rows)
 
 
 def _chunk(rows) -> int:

@@ -48,6 +48,9 @@ class DuckDB(Peer):
         query = f"SELECT {', '.join(columns or ['*'])} FROM {self.files(spec)}{condition}"
         return self.link.execute(query).to_arrow_reader(122_880)
 
+    def query(self, spec, sql):
+        return self.link.execute(sql.format(table=self.files(spec))).fetchone()
+
     def latest(self, spec):
         newest = f"row_number() OVER (PARTITION BY {spec.entity} ORDER BY {spec.index} DESC) = 1"
         return self.link.execute(f"SELECT * FROM {self.files(spec)} QUALIFY {newest}").to_arrow_table()

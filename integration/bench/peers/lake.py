@@ -39,6 +39,9 @@ class Timelake(Peer):
     def update(self, spec, source, columns):
         self.append(spec, source)
 
+    def optimize(self, spec):
+        self._table(spec).maintain(compact=True, retention=False, expire=False, rollups=False)
+
     def open(self, spec):
         Lake(str(self.folder)).table(spec.name)
 

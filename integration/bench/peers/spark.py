@@ -1,0 +1,40 @@
+"""Spark in a session of its own, over the service or over the directory of the same table."""
+
+import sys
+
+import service
+import spark_session
+
+from .base import NotOffered
+
+PACKAGE = service.ROOT / "integration" / "spark"
+
+
+class Spark:
+    """A session, and the table as it sees it."""
+
+    def __init__(self):
+        if not spark_session.offered():
+            raise NotOffered("Java or Maven is missing here")
+        sys.path.insert(0, str(PACKAGE))
+        self.session = spark_session.make(PACKAGE)
+        self.java = self.session.sparkContext._gateway.proc
+
+    def service(self, location: str, table: str, columns: list[str] | None) -> None:
+        """Look at the table through contrail_spark, at all columns or at those that a query needs."""
+        import contrail_spark
+
+        contrail_spark.register(self.session)
+        reader = self.session.read.format("contrail").option("location", location)
+        self.table = (reader.option("columns", ",".join(columns)) if columns else reader).load(table)
+
+    def directory(self, path) -> None:
+        """Look at the table through delta-spark."""
+        self.table = self.session.read.format("delta").load(str(path))
+
+    def ask(self, sql: str):
+        return self.session.sql(sql, table=self.table).collect()[0]
+
+    def stop(self) -> None:
+        self.session.stop()
+        self.java.kill()
