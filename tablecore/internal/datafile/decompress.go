@@ -12,23 +12,16 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// zstdDecoders and zstdEncoders hold idle coders, which are costly to make.
-// The decoders never write beyond the buffer they are given.
+// The coders are costly to make, so the process has one of each, made when it is
+// first needed; as many pages as there are processors may be coded at once. The
+// decoder never writes beyond the buffer it is given.
 var (
-	zstdDecoders = sync.Pool{New: func() any {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true))
-		if err != nil {
-			return err
-		}
-		return d
-	}}
-	zstdEncoders = sync.Pool{New: func() any {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
-		if err != nil {
-			return err
-		}
-		return e
-	}}
+	zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true))
+	})
+	zstdEncoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil, zstd.WithZeroFrames(true))
+	})
 	lz4Encoders = sync.Pool{New: func() any { return new(lz4.Compressor) }}
 )
 
@@ -59,14 +52,12 @@ func decompressSome(codec compress.Compression, dst, src []byte) (int, error) {
 		_, err = s2.Decode(dst, src)
 		return n, err
 	case compress.Codecs.Zstd:
-		switch d := zstdDecoders.Get().(type) {
-		case *zstd.Decoder:
-			out, err := d.DecodeAll(src, dst[:0:len(dst)])
-			zstdDecoders.Put(d)
-			return len(out), err
-		case error:
-			return 0, d
+		d, err := zstdDecoder()
+		if err != nil {
+			return 0, err
 		}
+		out, err := d.DecodeAll(src, dst[:0:len(dst)])
+		return len(out), err
 	case compress.Codecs.Lz4Raw:
 		if len(dst) == 0 {
 			return 0, nil
@@ -102,14 +93,11 @@ func compressed(codec compress.Compression, dst, src []byte) ([]byte, error) {
 		out := s2.EncodeSnappy(dst[len(dst):cap(dst)], src)
 		return dst[:len(dst)+len(out)], nil
 	case compress.Codecs.Zstd:
-		switch e := zstdEncoders.Get().(type) {
-		case *zstd.Encoder:
-			dst = e.EncodeAll(src, dst)
-			zstdEncoders.Put(e)
-			return dst, nil
-		case error:
-			return nil, e
+		e, err := zstdEncoder()
+		if err != nil {
+			return nil, err
 		}
+		return e.EncodeAll(src, dst), nil
 	case compress.Codecs.Lz4Raw:
 		dst = grow(dst, lz4.CompressBlockBound(len(src)))
 		e := lz4Encoders.Get().(*lz4.Compressor)
