@@ -24,6 +24,10 @@ const (
 	// maintenanceTargets times the target size is about how much is merged in one
 	// commit: what a process that ends loses.
 	maintenanceTargets = 4
+	// defaultQuiet is how long nobody must have committed before a run begins, and
+	// maxDisturbances how often that long is waited for at most.
+	defaultQuiet    = 2 * time.Second
+	maxDisturbances = 30
 	// maxPatience times 2 is by how much more than usual a process lets happen
 	// between two looks when its runs come to nothing.
 	maxPatience = 6
@@ -39,6 +43,11 @@ type Maintenance struct {
 	// MergeFiles is how many small files of about one size gather before they are
 	// merged; default 32, at least 2.
 	MergeFiles int
+	// Quiet is how long nothing must have been committed to a table before a run
+	// begins, so that it does not come between the commits of a writer who counts
+	// on being alone; one who never pauses puts it off by thirty times that.
+	// Default 2 s; below 0 it begins at once.
+	Quiet time.Duration
 }
 
 // maintainer keeps one table in order, in the background. A run begins after a
@@ -72,8 +81,28 @@ func (m *maintainer) consider(s *snapshot.Snapshot) {
 	}
 	m.running = m.table.warehouse.runInBackground(func() {
 		defer m.done()
-		m.run()
+		if m.settled() {
+			m.run()
+		}
 	})
+}
+
+// settled waits until the table is left alone. It is false when the warehouse was
+// closed meanwhile.
+func (m *maintainer) settled() bool {
+	quiet := m.table.warehouse.opts.Maintenance.Quiet
+	for range maxDisturbances {
+		before := m.table.txn.Current().Version()
+		select {
+		case <-time.After(quiet):
+		case <-m.table.warehouse.closing:
+			return false
+		}
+		if m.table.txn.Current().Version() == before {
+			break
+		}
+	}
+	return true
 }
 
 // wanted says whether a version is one of a table that is maintained, and may

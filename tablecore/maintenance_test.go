@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
@@ -32,7 +31,7 @@ func maintained(t *testing.T, store objstore.Store, change ...func(*tablecore.Op
 	t.Helper()
 	f := &fixture{t: t, mem: memory.NewCheckedAllocator(memory.DefaultAllocator)}
 	t.Cleanup(func() { f.mem.AssertSize(t, 0) })
-	o := tablecore.Options{Store: store, Allocator: f.mem, Clock: tabletest.NewClock().Now, Maintenance: tablecore.Maintenance{MergeFiles: 4}}
+	o := tablecore.Options{Store: store, Allocator: f.mem, Clock: tabletest.NewClock().Now, Maintenance: tablecore.Maintenance{MergeFiles: 4, Quiet: -1}}
 	create := weatherOptions()
 	for _, c := range change {
 		c(&o, &create)
@@ -258,7 +257,7 @@ func TestMaintenanceNeverHindersAppends(t *testing.T) {
 func TestMaintenanceFaults(t *testing.T) {
 	row := func(hour int) string { return rowAt("EWR", hour, fmt.Sprint(hour)) }
 	walk{
-		maintenance: tablecore.Maintenance{MergeFiles: 4},
+		maintenance: tablecore.Maintenance{MergeFiles: 4, Quiet: -1},
 		prepare: func(t *testing.T, w *tablecore.Warehouse) {
 			createWeather(t, w)
 			for hour := range 3 {
@@ -339,6 +338,11 @@ func TestMaintenanceBesideWriters(t *testing.T) {
 		}
 	})
 	group.Wait()
+	// However often maintenance has lost its races, it looks again after so many.
+	const alone = 2 << 6
+	for hour := range alone {
+		f.mustAppend(rowsOf(rowAt("X", hour+1, "0")))
+	}
 	f.house.WaitForBackground()
 	want := []string{}
 	for a := range appenders {
@@ -347,13 +351,16 @@ func TestMaintenanceBesideWriters(t *testing.T) {
 		}
 	}
 	want = append(want, briefRow("X", 0, updates))
+	for hour := range alone {
+		want = append(want, briefRow("X", hour+1, 0))
+	}
 	rows, _ := f.scan(tablecore.ScanOptions{})
 	for i, text := range rows {
 		if i < len(want) && text != want[i] {
 			t.Fatalf("row %d is %s, want %s", i, text, want[i])
 		}
 	}
-	if ops := f.operations(); len(rows) != len(want) || ops["append"] != appenders*each+1 || ops["update_rows"] != updates || ops["optimize"] == 0 {
+	if ops := f.operations(); len(rows) != len(want) || ops["append"] != appenders*each+1+alone || ops["update_rows"] != updates || ops["optimize"] == 0 {
 		t.Errorf("%d rows instead of %d, %v", len(rows), len(want), ops)
 	}
 	if err := clean(t.Context(), f.house, true); err != nil {
@@ -405,6 +412,7 @@ func TestMaintenanceKeepsTies(t *testing.T) {
 
 // TestMaintenanceOfOneTableAtATime: two tables are due, and one run is at work.
 func TestMaintenanceOfOneTableAtATime(t *testing.T) {
+	mergeOutside(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := newStuck()
 		f := maintained(t, store)
@@ -449,7 +457,7 @@ func TestMaintenanceOfTwoServers(t *testing.T) {
 		o.Events.Warning = func(_ context.Context, event string, fields map[string]any) { t.Error(event, fields) }
 	}
 	f := maintained(t, shared{store}, count)
-	house, err := tablecore.Open(t.Context(), tablecore.Options{Store: shared{store}, Allocator: f.mem, Clock: tabletest.NewClock().Now, Maintenance: tablecore.Maintenance{MergeFiles: 4}})
+	house, err := tablecore.Open(t.Context(), tablecore.Options{Store: shared{store}, Allocator: f.mem, Clock: tabletest.NewClock().Now, Maintenance: tablecore.Maintenance{MergeFiles: 4, Quiet: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,50 +485,4 @@ func TestMaintenanceOfTwoServers(t *testing.T) {
 	if err := clean(t.Context(), f.house, true); err != nil {
 		t.Error(err)
 	}
-}
-
-// TestMaintenanceWaitsForUpdates: files are not committed while an update is
-// under way that this would fail.
-func TestMaintenanceWaitsForUpdates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := maintained(t, memstore.New())
-		for hour := range 3 {
-			f.mustAppend(rowsOf(rowAt("EWR", hour, "0")))
-		}
-		rows := make(chan struct{})
-		b := tabletest.Batch(t, f.mem, weather, rowsOf(rowAt("EWR", 0, "1")))
-		defer b.Release()
-		updated := make(chan error)
-		go func() {
-			reader := tabletest.NewReader(weather, b)
-			_, err := f.table.UpdateRows(t.Context(), &toldReader{reader, rows}, tablecore.UpdateOptions{Columns: []string{"temp"}, ExpectedVersion: 3})
-			updated <- err
-		}()
-		synctest.Wait()
-		f.mustAppend(rowsOf(rowAt("EWR", 3, "0")))
-		synctest.Wait()
-		if f.version() != 4 {
-			t.Errorf("maintenance has committed version %d beside an update", f.version())
-		}
-		close(rows)
-		if err := <-updated; tableerr.TokenOf(err) != tableerr.TokenVersionConflict {
-			t.Errorf("the update got %v", err)
-		}
-		f.house.WaitForBackground()
-		if f.version() != 5 || f.files() != 1 {
-			t.Errorf("version %d, %d files", f.version(), f.files())
-		}
-	})
-}
-
-// toldReader gives its rows when it is told.
-type toldReader struct {
-	tablecore.RowReader
-	now chan struct{}
-}
-
-// Next implements tablecore.RowReader.
-func (r *toldReader) Next(ctx context.Context) (arrow.RecordBatch, error) {
-	<-r.now
-	return r.RowReader.Next(ctx)
 }

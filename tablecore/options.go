@@ -132,6 +132,9 @@ func (o Options) withDefaults() Options {
 		o.Maintenance.MergeFiles = maintain.DefaultMergeFiles
 	}
 	o.Maintenance.MergeFiles = max(2, o.Maintenance.MergeFiles)
+	if o.Maintenance.Quiet == 0 {
+		o.Maintenance.Quiet = defaultQuiet
+	}
 	if o.Scratch == "" {
 		o.Scratch = os.TempDir()
 	}

@@ -113,7 +113,7 @@ func TestRetentionIsOff(t *testing.T) {
 // dropping of old rows that follows it.
 func TestRetentionFaults(t *testing.T) {
 	walk{
-		maintenance: tablecore.Maintenance{MergeFiles: 2},
+		maintenance: tablecore.Maintenance{MergeFiles: 2, Quiet: -1},
 		prepare: func(t *testing.T, w *tablecore.Warehouse) {
 			o := weatherOptions()
 			o.Properties = map[string]string{"contrail.retention": "10h"}
