@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -276,15 +277,15 @@ func (u *upgrade) rewrite(ctx context.Context) error {
 	if len(u.report.Steps) == 0 {
 		expected = u.o.ExpectedVersion // this is the first commit
 	}
-	steps := u.report.Steps
+	before := *u.report
 	err := u.table.rewriteFiles(ctx, plan, w, rewriting{operation: maintain.OpUpgrade, expected: expected, report: func(s *snapshot.Snapshot) any {
 		version, counts := s.Version()+1, plan.Counts(s)
 		u.report.CommittedVersion = version
-		u.report.Steps = append(steps[:len(steps):len(steps)], UpgradeStep{Step: StepRewriteFiles, Commits: true, Version: &version, Files: counts.FilesIn, Bytes: counts.BytesIn})
+		u.report.Steps = append(slices.Clip(before.Steps), UpgradeStep{Step: StepRewriteFiles, Commits: true, Version: &version, Files: counts.FilesIn, Bytes: counts.BytesIn})
 		return u.report
 	}})
 	if errors.Is(err, maintain.ErrNothingLeft) {
-		u.report.Steps, err = steps, nil
+		*u.report, err = before, nil // a commit was tried, but others had replaced the files
 	}
 	return err
 }

@@ -465,6 +465,34 @@ func TestUpgradeConflicts(t *testing.T) {
 	}
 }
 
+// TestUpgradeWithoutItsFiles has another process rewrite the files between an
+// upgrade's last check and its put: the report tells of the first commit alone.
+func TestUpgradeWithoutItsFiles(t *testing.T) {
+	inner := memstore.New()
+	store := &ambush{Store: inner}
+	w := tabletest.Warehouse(t, store, memory.DefaultAllocator)
+	createWeather(t, w)
+	f := &fixture{t: t, mem: memory.NewCheckedAllocator(memory.DefaultAllocator), table: openWeather(t, w)}
+	f.mustAppend(rowsOf(rowAt("EWR", 0, "0"), rowAt("EWR", 2, "0")))
+	f.mustAppend(rowsOf(rowAt("EWR", 1, "0")))
+	store.theirs = func() { // before the first commit
+		store.theirs = func() {
+			if r, err := anotherProcess(t, inner).Optimize(t.Context(), tablecore.OptimizeOptions{}); err != nil || r.CommittedVersion != 4 {
+				t.Errorf("optimized: %+v, %v", r, err)
+			}
+		}
+	}
+	r, err := f.table.Upgrade(t.Context(), tablecore.UpgradeOptions{})
+	if err != nil || r.StartingVersion != 2 || r.CommittedVersion != 3 || r.NoOp || len(r.Steps) == 0 || r.Steps[0].Step != tablecore.StepHoldSnapshots {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	for _, step := range r.Steps[1:] {
+		if step.Commits {
+			t.Errorf("a step that has committed nothing: %+v", step)
+		}
+	}
+}
+
 // TestUpgradeMends stores derived data that are damaged, and a head that is gone.
 func TestUpgradeMends(t *testing.T) {
 	f, store := plainFixture(t, rowsOf(rowAt("EWR", 0, "0"), rowAt("EWR", 1, "1")))
