@@ -30,12 +30,12 @@ def smoke(package: str, name: str, duration: str) -> bool:
     command = ["go", "test", "-run", "^$", "-fuzz", f"^{name}$", "-fuzztime", duration]
     # Minimising large inputs would take all of the time.
     command += ["-fuzzminimizetime", "10x", "-parallel", "1", package]
-    for _ in range(2):
+    for _ in range(4):
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if run.returncode == 0:
             print(f"ok    {name} {package}", flush=True)
             return True
-        # Go's fuzzer now and then reports its own deadline as a failure; only then is one more try fair.
+        # Go's fuzzer now and then reports its own deadline as a failure; only then are more tries fair.
         if "context deadline exceeded" not in run.stdout or "Failing input written" in run.stdout:
             break
     print(f"FAIL  {name} {package}\n{run.stdout}", flush=True)

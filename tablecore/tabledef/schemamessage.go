@@ -16,6 +16,7 @@ const (
 	slotMessageHeader     = 2
 	slotMessageBodyLength = 3
 	slotMessageMetadata   = 4
+	slotFooterSchema      = 1
 	slotSchemaFields      = 1
 	slotSchemaMetadata    = 2
 	slotFieldName         = 0
@@ -50,6 +51,19 @@ func CheckSchemaMessage(message []byte) error {
 	// Bytes that are referred to once each cannot cost more than there are.
 	w := schemaWalk{data: message, budget: 4*len(message) + 1024}
 	if !w.message() {
+		return errSchemaMessage
+	}
+	return nil
+}
+
+// CheckFooter does the same with the schema in the footer of an Arrow IPC file.
+func CheckFooter(footer []byte) error {
+	if len(footer) > maxSchemaBytes {
+		return fmt.Errorf("the footer has %d bytes, more than the %d that are read; write the rows in fewer batches, or as a stream", len(footer), maxSchemaBytes)
+	}
+	w := schemaWalk{data: footer, budget: 4*len(footer) + 1024}
+	root, ok := w.u32(0)
+	if !ok || root == 0 || !w.schema(root, slotFooterSchema) {
 		return errSchemaMessage
 	}
 	return nil
@@ -156,7 +170,12 @@ func (w *schemaWalk) message() bool {
 	if !ok || kind != headerSchema || !w.emptyBody(root) || !w.metadata(root, slotMessageMetadata) {
 		return false
 	}
-	schema, ok := w.follow(root, slotMessageHeader)
+	return w.schema(root, slotMessageHeader)
+}
+
+// schema walks the schema in a table's field.
+func (w *schemaWalk) schema(table, slot int) bool {
+	schema, ok := w.follow(table, slot)
 	if !ok || schema == 0 || !w.metadata(schema, slotSchemaMetadata) {
 		return false
 	}

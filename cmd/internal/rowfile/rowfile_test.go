@@ -3,6 +3,7 @@ package rowfile
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -452,6 +453,34 @@ func TestFloatText(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.1: "0.1", 1e21: "1e+21", 1e20: "100000000000000000000", 1e-7: "1e-07", math.MaxFloat64: "1.7976931348623157e+308"} {
 		if got, quote := appendFloatText(nil, v, 64); string(got) != want || quote {
 			t.Errorf("%g: %s", v, got)
+		}
+	}
+}
+
+// TestHostileArrowSchemas: a schema that claims more fields than its bytes hold, or
+// is cut off, is refused before room is made for it.
+func TestHostileArrowSchemas(t *testing.T) {
+	for _, format := range []Format{Arrow, ArrowStream} {
+		var out bytes.Buffer
+		w, err := Create(&out, arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int64}}, nil), CreateOptions{Format: format})
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := out.Bytes()
+		for i := range len(whole) - 4 {
+			hostile := bytes.Clone(whole)
+			binary.LittleEndian.PutUint32(hostile[i:], 1<<30)
+			in, err := Open(bytes.NewReader(hostile), OpenOptions{Format: format, Allocator: bounded{memory.NewGoAllocator(), 64 << 20}})
+			if err == nil {
+				_ = in.Close() // where it does not matter
+			}
+			if in, err := Open(bytes.NewReader(whole[:i]), OpenOptions{Format: format}); err == nil && format == Arrow {
+				_ = in.Close()
+				t.Fatalf("%d bytes of a file were opened", i)
+			}
 		}
 	}
 }

@@ -113,6 +113,9 @@ func recovered(err *error) {
 
 func openArrowStream(r io.Reader, mem memory.Allocator) (_ Reader, err error) {
 	defer recovered(&err)
+	if r, err = checkedStream(r); err != nil {
+		return nil, &Error{Msg: "this is no Arrow IPC stream: " + err.Error(), Cause: err}
+	}
 	read := &tail{Reader: r}
 	in, err := ipc.NewReader(read, ipc.WithAllocator(mem))
 	if err != nil {
@@ -156,6 +159,9 @@ func (t *tail) Read(p []byte) (int, error) {
 
 func openArrowFile(r Source, mem memory.Allocator) (_ Reader, err error) {
 	defer recovered(&err)
+	if err := checkFooter(r); err != nil {
+		return nil, &Error{Msg: "this is no whole Arrow IPC file: " + err.Error(), Cause: err}
+	}
 	in, err := ipc.NewFileReader(r, ipc.WithAllocator(mem))
 	if err != nil {
 		return nil, &Error{Msg: "this is no whole Arrow IPC file: " + err.Error(), Cause: err}
