@@ -263,7 +263,9 @@ def test_two_servers_on_one_warehouse(server, tmp_path):
     assert len(states(server, "mine")) in (2, 3, 4)
     with server, Client(server.uri) as client:
         assert_equal(answers(client, "mine"), want)
-    assert "head ignored" not in server.log.read_text() + second.log.read_text()
+    lines = (server.log.read_text() + second.log.read_text()).splitlines()
+    # A state that one server knows may be gone when it is read: the other has removed it for two newer ones.
+    assert not [line for line in lines if "head ignored" in line and "object does not exist" not in line]
     without_derived_data(server)
     with server, Client(server.uri) as client:
         assert_equal(answers(client, "mine"), want)
