@@ -210,24 +210,26 @@ func (v *verifier) hint(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", hintKey, err)
 	}
-	// Listed once more: the checkpoint may be newer than the first listing.
-	now, err := v.log.list(ctx, 0)
-	if err != nil {
-		return err
-	}
 	p := Problem{Key: hintKey, Harmless: true}
 	if v.state != nil && v.state.version == v.upTo {
 		p.Checkpoint = v.state
 	}
 	version, err := parseHint(data)
-	switch {
-	case err != nil:
+	if err != nil {
 		p.Text = "it names no version: " + err.Error()
-	case version <= v.upTo && now.checkpoints[version] == nil:
-		p.Text = fmt.Sprintf("it names version %d, of which there is no checkpoint", version)
-	default:
+		return v.audit.Problem(p)
+	}
+	if version > v.upTo || v.listing.checkpoints[version] != nil {
 		return nil
 	}
+	// The checkpoint may be newer than the listing.
+	switch now, err := v.log.list(ctx, version); {
+	case err != nil:
+		return err
+	case now.checkpoints[version] != nil:
+		return nil
+	}
+	p.Text = fmt.Sprintf("it names version %d, of which there is no checkpoint", version)
 	return v.audit.Problem(p)
 }
 
