@@ -88,7 +88,8 @@ class Run:
         self.results.append(entry)
         with open(self.log, "a") as log:
             log.write(json.dumps(entry) + "\n")
-        print(f"{time.strftime('%H:%M:%S')} round {number} {workload:14} {peer:16} {report.brief(entry)}", flush=True)
+        progress = f"{time.strftime('%H:%M:%S')} round {number} {workload:14} {peer:16} {report.brief(entry)}"
+        print(progress, file=sys.stderr, flush=True)
 
     def wanted(self, workload: str, peer: str, number: int, once: bool) -> bool:
         """Whether the peer is to be measured in this round: not again if it failed, was slow, or time is up."""

@@ -25,6 +25,7 @@ def section(page: str, name: str) -> dict[str, list[str]]:
 def test_every_peer_is_measured_and_its_rows_are_checked(built, tmp_path):
     run, page = bench(tmp_path, "scan.full,small.1x1")
     assert run.returncode == 0, run.stdout + run.stderr
+    assert " round 2 " in run.stderr, "progress"
     assert section(page, "append.ordered").keys() == {"Contrail", "DuckDB"}, "the table that scan.full reads is laid"
     for name, peers in (
         ("scan.full", {"Contrail", "Contrail, sorted", "DuckDB"}),
@@ -38,7 +39,7 @@ def test_every_peer_is_measured_and_its_rows_are_checked(built, tmp_path):
     assert "Only 0.1% of the rows" in page
 
     again, same = bench(tmp_path, "scan.full,small.1x1", "--resume")
-    assert again.returncode == 0 and " round " not in again.stdout, "nothing was left to measure"
+    assert again.returncode == 0 and " round " not in again.stderr, "nothing was left to measure"
     assert same == page
 
 
