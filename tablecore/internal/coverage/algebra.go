@@ -75,8 +75,8 @@ func intersectRuns(a, b cursor) (count, first uint64) {
 // Union returns the pairs that are in any of the sets.
 func Union(sets ...*Set) (*Set, error) {
 	b := NewBuilder()
-	for h := newSources(sets); len(h) > 0; h.next() {
-		top := &h[0]
+	for m := newMerge(sets); !m.done(); m.next() {
+		top := &m.sources[0]
 		if key := top.set.Key(top.entity); !b.started || key != b.key {
 			b.Entity(key)
 		}
@@ -90,8 +90,8 @@ func Union(sets ...*Set) (*Set, error) {
 func Shared(sets ...*Set) (key string, id uint64, found bool) {
 	last := uint64(0) // covered interval of the entity
 	begun := false
-	for h := newSources(sets); len(h) > 0; h.next() {
-		top := &h[0]
+	for m := newMerge(sets); !m.done(); m.next() {
+		top := &m.sources[0]
 		if next := top.set.Key(top.entity); !begun || next != key {
 			key, last, begun = next, top.cursor.end, true
 			continue
@@ -106,7 +106,7 @@ func Shared(sets ...*Set) (key string, id uint64, found bool) {
 	return "", 0, false
 }
 
-// source is a set of a union with how far it has been read.
+// source is a set of a merge with how far it has been read.
 type source struct {
 	set    *Set
 	entity int
@@ -126,28 +126,57 @@ func (s *source) advance() bool {
 	return true
 }
 
+// merge goes over the runs of several sets, by entity key and start of the run.
+type merge struct {
+	sources sources // the first one has the run
+	// turn is where another set goes on with the first one's entity. Up to there
+	// its runs come in a row: sets of files that were cut by time hardly mix.
+	turn uint64
+}
+
+// newMerge begins at the smallest run.
+func newMerge(sets []*Set) *merge {
+	m := &merge{}
+	for _, s := range sets {
+		if s.Entities() > 0 {
+			m.sources = append(m.sources, source{set: s, cursor: s.cursor(0)})
+		}
+	}
+	heap.Init(&m.sources)
+	m.turn = m.sources.turn()
+	return m
+}
+
+func (m *merge) done() bool { return len(m.sources) == 0 }
+
+// next moves behind the smallest run.
+func (m *merge) next() {
+	top := &m.sources[0]
+	entity := top.entity
+	switch {
+	case !top.advance():
+		heap.Pop(&m.sources)
+	case top.entity == entity && top.cursor.start <= m.turn:
+		return
+	default:
+		heap.Fix(&m.sources, 0)
+	}
+	m.turn = m.sources.turn()
+}
+
 // sources is a heap by entity key and start of the run.
 type sources []source
 
-// newSources begins at the first run of each set.
-func newSources(sets []*Set) sources {
-	var h sources
-	for _, s := range sets {
-		if s.Entities() > 0 {
-			h = append(h, source{set: s, cursor: s.cursor(0)})
+// turn is the smallest start that another source than the first has in the first
+// one's entity. Whichever comes next is one of the two below the first.
+func (h sources) turn() uint64 {
+	turn := uint64(math.MaxUint64)
+	for i := 1; i < min(len(h), 3); i++ {
+		if h[i].set.Key(h[i].entity) == h[0].set.Key(h[0].entity) {
+			turn = min(turn, h[i].cursor.start)
 		}
 	}
-	heap.Init(&h)
-	return h
-}
-
-// next moves behind the smallest run.
-func (h *sources) next() {
-	if (*h)[0].advance() {
-		heap.Fix(h, 0)
-	} else {
-		heap.Pop(h)
-	}
+	return turn
 }
 
 func (h sources) Len() int      { return len(h) }

@@ -86,6 +86,39 @@ func BenchmarkIntersect(b *testing.B) {
 	}
 }
 
+// BenchmarkUnion joins what the files of an append cover: cut by time, or not.
+func BenchmarkUnion(b *testing.B) {
+	const files, entities, ids = 12, 1000, 100
+	for _, c := range []struct {
+		name string
+		id   func(file, i uint64) uint64
+	}{
+		{"by time", func(file, i uint64) uint64 { return 8_640_000 * (file*ids + i) }},
+		{"mixed", func(file, i uint64) uint64 { return 8_640_000 * (file + i*files) }},
+	} {
+		sets := make([]*Set, files)
+		for file := range sets {
+			builder := NewBuilder()
+			for e := range entities {
+				builder.Entity(fmt.Sprintf("SYM%06d\x00\x01", e))
+				for i := range uint64(ids) {
+					builder.Add(c.id(uint64(file), i))
+				}
+			}
+			sets[file] = finish(b, builder)
+		}
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Union(sets...); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(files*entities*ids)*float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+		})
+	}
+}
+
 // BenchmarkTenMillion reports the memory of the largest case that has to fit.
 func BenchmarkTenMillion(b *testing.B) {
 	for _, c := range []struct{ entities, ids int }{{1, 10_000_000}, {1000, 10_000}} {

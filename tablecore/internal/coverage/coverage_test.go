@@ -163,14 +163,18 @@ func TestIntersectAndUnion(t *testing.T) {
 				t.Fatalf("the smallest pair is %v, want %v", got, smallest[0])
 			}
 		}
-		c := random(rng)
-		union, err := Union(sa, sb, c.build(t), &Set{})
+		all := maps.Clone(a)
+		maps.Copy(all, b)
+		sets := []*Set{sa, {}, sb}
+		for range rng.IntN(6) {
+			c := random(rng)
+			maps.Copy(all, c)
+			sets = append(sets, c.build(t))
+		}
+		union, err := Union(sets...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := maps.Clone(a)
-		maps.Copy(all, b)
-		maps.Copy(all, c)
 		if !slices.Equal(pairs(union), all.sorted()) {
 			t.Fatal("the union is wrong")
 		}
