@@ -104,11 +104,11 @@ func (o OptimizeOptions) config() (maintain.OptimizeConfig, error) {
 
 // Optimize rewrites the files that are small, too large, not sorted, or overlap
 // others, into files that are cut by ranges of the index, sorted by (entity,
-// index) inside, near the target size and compressed for long storage. No row
-// changes. It is one commit, made after those of others that came meanwhile;
-// files that they have replaced stay as they are. Errors: VERSION_CONFLICT (with
-// ExpectedVersion, or after a rollback or upgrade), INVALID, FORMAT_UNWRITABLE,
-// UNSUPPORTED, FILE_MISSING, CORRUPT, STORAGE_FULL; after an error other than
+// index) inside and near the target size. No row changes. It is one commit, made
+// after those of others that came meanwhile; files that they have replaced stay as
+// they are. Errors: VERSION_CONFLICT (with ExpectedVersion, or after a rollback or
+// upgrade), INVALID, FORMAT_UNWRITABLE, UNSUPPORTED, FILE_MISSING, CORRUPT,
+// STORAGE_FULL; after an error other than
 // COMMIT_UNKNOWN nothing is left.
 func (t *Table) Optimize(ctx context.Context, o OptimizeOptions) (*OptimizeReport, error) {
 	defer t.undisturbed(o.ExpectedVersion)()
@@ -224,21 +224,16 @@ func (t *Table) rewriteFiles(ctx context.Context, plan *maintain.Optimize, w mai
 
 // rewriter is what the table's files are rewritten with.
 func (t *Table) rewriter() maintain.Rewriter {
-	return maintain.Rewriter{Store: t.store, Files: t.files, Mem: t.warehouse.opts.Allocator, Sort: t.sortRows}
+	return maintain.Rewriter{Store: t.store, Files: t.files, Mem: t.warehouse.opts.Allocator, Sort: t.sortRows, Merge: t.mergeFiles}
 }
 
-// sortRows writes rows as sorted files, compressed for files that are read more
-// often than they are written.
+// sortRows writes rows as sorted files.
 func (t *Table) sortRows(ctx context.Context, rows maintain.RowReader, s maintain.Sorting) ([]newfile.File, error) {
-	domain, err := interval.New(s.Def.IndexType, s.Def.IndexUnit(), s.Def.Granularity)
+	config, err := t.sortConfig(s)
 	if err != nil {
 		return nil, err
 	}
-	opts := t.warehouse.opts
-	result, err := ingest.Run(ctx, ingest.Config{Store: t.store, Def: s.Def, Domain: domain, Mem: opts.Allocator, Rows: t.warehouse.rows,
-		MemoryBudget: min(opts.MemoryBudget, optimizeMemory), Budget: t.warehouse.budget, Scratch: scratch.Dir(opts.Scratch),
-		Write: datafile.WriteOptions{Compression: datafile.Cold}, Now: opts.Clock, NewID: t.warehouse.newUUID, Software: opts.Software,
-		Shape: ingest.Shape{FileRows: s.FileRows, ByEntity: s.ByEntity, MaxFiles: s.MaxFiles}}, rows)
+	result, err := ingest.Run(ctx, config, rows)
 	var tooMany *ingest.TooManyFilesError
 	if errors.As(err, &tooMany) {
 		return nil, manyFiles(tooMany.Files, tooMany.Limit)
@@ -247,6 +242,27 @@ func (t *Table) sortRows(ctx context.Context, rows maintain.RowReader, s maintai
 		return nil, err
 	}
 	return result.Files, nil
+}
+
+// mergeFiles writes the rows of sorted files as sorted files; false where it
+// cannot.
+func (t *Table) mergeFiles(ctx context.Context, s *snapshot.Snapshot, files []*snapshot.File, to maintain.Sorting) ([]newfile.File, bool, error) {
+	config, err := t.sortConfig(to)
+	if err != nil {
+		return nil, false, err
+	}
+	return ingest.Merge(ctx, config, ingest.SortedFiles{Snapshot: s, Cache: t.files, List: files})
+}
+
+// sortConfig is how rewritten rows are cut, sorted and encoded: as appends are, but
+// for what can be made much smaller, so that they are read as fast.
+func (t *Table) sortConfig(s maintain.Sorting) (ingest.Config, error) {
+	domain, err := interval.New(s.Def.IndexType, s.Def.IndexUnit(), s.Def.Granularity)
+	opts := t.warehouse.opts
+	return ingest.Config{Store: t.store, Def: s.Def, Domain: domain, Mem: opts.Allocator, Rows: t.warehouse.rows,
+		MemoryBudget: min(opts.MemoryBudget, optimizeMemory), Budget: t.warehouse.budget, Scratch: scratch.Dir(opts.Scratch),
+		Write: datafile.WriteOptions{Compression: datafile.Cold}, Now: opts.Clock, NewID: t.warehouse.newUUID, Software: opts.Software,
+		Shape: ingest.Shape{FileRows: s.FileRows, ByEntity: s.ByEntity, MaxFiles: s.MaxFiles}}, err
 }
 
 // manyFiles refuses a layout entity of more files than are allowed.

@@ -67,7 +67,7 @@ var layers = map[string][]string{
 
 	// verbs: each returns an edit or a reader, and knows no other verb
 	"tablecore/internal/ingest": {
-		"tablecore/internal/assemble", "tablecore/internal/convert", "tablecore/internal/coverage",
+		"tablecore/bufpool", "tablecore/internal/assemble", "tablecore/internal/convert", "tablecore/internal/coverage",
 		"tablecore/internal/datafile", "tablecore/internal/deltalog", "tablecore/internal/derived",
 		"tablecore/internal/entitykey", "tablecore/internal/filecache", "tablecore/internal/interval",
 		"tablecore/internal/newfile", "tablecore/internal/rewrite", "tablecore/internal/rowdigest",

@@ -43,8 +43,9 @@ func NewAligner(stream *arrow.Schema, def *tabledef.Definition) (*Aligner, error
 		return nil, err
 	}
 	a := &Aligner{def: def, stream: stream, plain: tabledef.WithoutExtensions(stream), unfolded: maxUnfolded}
+	sent := stream.Fields() // a copy with each call
 	for _, f := range def.Stored.Fields() {
-		source := slices.IndexFunc(stream.Fields(), func(s arrow.Field) bool { return s.Name == f.Name })
+		source := slices.IndexFunc(sent, func(s arrow.Field) bool { return s.Name == f.Name })
 		if source < 0 && !a.mayOmit(f) {
 			return nil, &tableerr.SchemaMismatch{Column: f.Name, Expected: tabledef.TypeName(f.Type), Msg: "column " + quote(f.Name) + " is missing"}
 		}

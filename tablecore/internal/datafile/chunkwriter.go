@@ -17,8 +17,10 @@ const (
 	pageRows  = 32 << 10
 	pageBytes = 1 << 20
 	// A page that compression makes smaller by less than a sixteenth is not
-	// worth decompressing at each read.
-	minGain = 16
+	// worth decompressing at each read, nor one by less than a quarter if by
+	// Zstandard, which takes several times as long.
+	minGain     = 16
+	minGainZstd = 4
 )
 
 // pageRecord describes one data page for the page index.
@@ -95,7 +97,11 @@ func (c *chunkWriter) page(h pageHeader, body []byte) error {
 	}
 	if c.adaptive && h.kind == pageData {
 		c.adaptive = false
-		if len(out)-len(c.out) > len(body)-len(body)/minGain {
+		gain := len(body) / minGain
+		if c.codec == compress.Codecs.Zstd {
+			gain = len(body) / minGainZstd
+		}
+		if len(out)-len(c.out) > len(body)-gain {
 			c.codec, c.out = compress.Codecs.Uncompressed, c.out[:start]
 			return c.page(h, body)
 		}

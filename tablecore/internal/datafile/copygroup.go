@@ -163,7 +163,7 @@ func (w *Writer) encodeRest(from []Origin, rest []arrow.RecordBatch, rows int64)
 	if given != rows {
 		return fmt.Errorf("%d rows go beside the %d of a copied row group", given, rows)
 	}
-	return encodeColumns(columns, rest, int(rows), w.opts.Mem, w.scratches)
+	return encodeColumns(columns, rest, int(rows), w.opts.Mem, w.scratches[:])
 }
 
 // copyColumn copies the chunks of a column.

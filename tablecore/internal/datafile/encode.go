@@ -2,6 +2,7 @@ package datafile
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -74,6 +75,33 @@ type scratch struct {
 	f64    []float64
 	dict   dictionaryBuilder
 	levels []uint32
+}
+
+// scratches are the working memories of one writer. They are kept for the next
+// one, as are the chunks that it encodes: a small file is written in less time
+// than it takes to allocate and collect them.
+type scratches [encoders]scratch
+
+var scratchesPool = sync.Pool{New: func() any { return new(scratches) }}
+
+func takeScratches() *scratches { return scratchesPool.Get().(*scratches) }
+
+// giveScratches keeps what holds no values any more and is not large.
+func giveScratches(s *scratches) {
+	bytes := 0
+	for i := range s {
+		bytes += s[i].forget()
+	}
+	if bytes <= maxKeptScratch {
+		scratchesPool.Put(s)
+	}
+}
+
+// forget lets go of arrays and returns how many bytes are left.
+func (s *scratch) forget() int {
+	s.dict = dictionaryBuilder{values: s.dict.values, indices: s.dict.indices}
+	s.dict.reset()
+	return cap(s.body) + cap(s.valid) + 4*(cap(s.i32)+cap(s.f32)+cap(s.levels)+cap(s.dict.indices)) + 8*(cap(s.i64)+cap(s.f64)) + 24*cap(s.dict.values)
 }
 
 // valueCursor walks the slots of consecutive arrays.

@@ -24,9 +24,8 @@ const (
 	LZ4Raw
 	// Uncompressed compresses nothing.
 	Uncompressed
-	// Cold is for files that are written once and stay: Zstandard, but for what
-	// encodes so well that it would gain next to nothing. Nobody asks for it by
-	// name.
+	// Cold is for files that are written once and stay: Auto, but what Auto leaves
+	// uncompressed is Zstandard where that gains much. Nobody asks for it by name.
 	Cold
 )
 
@@ -59,8 +58,12 @@ func ParseCompression(text string) (Compression, error) {
 // already makes it small.
 func (c Compression) codec(compact bool) compress.Compression {
 	switch c {
-	case Zstd, Cold:
+	case Zstd:
 		return compress.Codecs.Zstd
+	case Cold:
+		if compact {
+			return compress.Codecs.Zstd
+		}
 	case LZ4Raw:
 		return compress.Codecs.Lz4Raw
 	case Uncompressed:

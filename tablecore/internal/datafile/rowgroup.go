@@ -101,6 +101,9 @@ func (c *column) encode(arrays []arrow.Array, rows int, mem memory.Allocator, s 
 }
 
 func (l *leafColumn) encode(in *leafInput, s *scratch) (err error) {
+	if l.chunk.out == nil {
+		l.chunk.out = takeScratch()
+	}
 	l.chunk.reset(l.codec, l.adaptive)
 	l.stats, err = l.encoder.encode(&l.chunk, in, s)
 	return err

@@ -2,6 +2,8 @@ package datafile
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -99,6 +101,38 @@ func textOf(t *testing.T, raw []byte, schema *arrow.Schema) (string, error) {
 		}
 	}
 	return text.String(), nil
+}
+
+// TestCheckFooter alters and cuts a file of this software and one of another:
+// whether its footer is sound is found out without parsing it, too.
+func TestCheckFooter(t *testing.T) {
+	own := tickFile(t, 100)
+	footer, err := readFooter(exactSource{newSource(own)}, int64(len(own)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, other := len(own)-tailBytes-len(footer), foreign(footer)
+	strange := append(bytes.Clone(own[:start]), other...)
+	strange = append(binary.LittleEndian.AppendUint32(strange, uint32(len(other))), magic...)
+	for name, whole := range map[string][]byte{"own": own, "another's": strange} {
+		for i := start - 1; i <= len(whole); i++ { // the last one changes nothing
+			altered := bytes.Clone(whole)
+			if i < len(whole) {
+				altered[i] ^= 0x41
+			}
+			for what, raw := range map[string][]byte{"altered": altered, "cut": whole[:i]} {
+				_, want := ParseFooter(t.Context(), newSource(raw), "data/x.parquet")
+				if err := CheckFooter(t.Context(), newSource(raw), "data/x.parquet"); (err == nil) != (want == nil) || err != nil && !isCorrupt(err, "") {
+					t.Fatalf("%s file, %s at %d: %v, want %v", name, what, i, err, want)
+				}
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := CheckFooter(ctx, newSource(own), "x"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // TestForeignExtensions reads structures that hold no seal, or another's

@@ -33,7 +33,7 @@ type Writer struct {
 	schema    *arrow.Schema
 	opts      WriteOptions
 	columns   []column
-	scratches []scratch
+	scratches *scratches // nil once the file is closed
 	meta      *metadata.FileMetaDataBuilder
 	indexes   [][]pageIndexes // per row group and leaf
 	keyValues map[string]string
@@ -79,7 +79,7 @@ func NewWriter(w io.Writer, schema *arrow.Schema, opts WriteOptions) (*Writer, e
 	}
 	writer := &Writer{
 		sink: countingWriter{w: w}, opts: opts, schema: arrow.NewSchema(fields, nil),
-		scratches: make([]scratch, encoders), keyValues: map[string]string{}, nulls: make([]int64, len(fields)), copied: make([]bool, len(fields)),
+		scratches: takeScratches(), keyValues: map[string]string{}, nulls: make([]int64, len(fields)), copied: make([]bool, len(fields)),
 	}
 	if err := writer.plan(); err != nil {
 		return nil, fmt.Errorf("starting a data file: %w", err)
@@ -183,7 +183,7 @@ func (w *Writer) EndRowGroup() error {
 	for i := range columns {
 		columns[i] = &w.columns[i]
 	}
-	if err := encodeColumns(columns, w.pending, int(w.pendingRows), w.opts.Mem, w.scratches); err != nil {
+	if err := encodeColumns(columns, w.pending, int(w.pendingRows), w.opts.Mem, w.scratches[:]); err != nil {
 		return w.fail(err)
 	}
 	if err := w.writeRowGroup(); err != nil {
@@ -277,6 +277,7 @@ var errClosed = errors.New("the data file is closed")
 // Close ends the open row group and writes the footer. A Writer must be closed
 // even after an error, to free what it holds.
 func (w *Writer) Close() (Written, error) {
+	defer w.free()
 	if err := w.EndRowGroup(); err != nil {
 		return Written{}, err
 	}
@@ -293,6 +294,22 @@ func (w *Writer) Close() (Written, error) {
 	}
 	w.err = errClosed
 	return written, nil
+}
+
+// free gives back the memory that the file was encoded in.
+func (w *Writer) free() {
+	if w.scratches == nil {
+		return
+	}
+	giveScratches(w.scratches)
+	w.scratches = nil
+	for i := range w.columns {
+		for k := range w.columns[i].leaves {
+			chunk := &w.columns[i].leaves[k].chunk
+			giveScratch(chunk.out)
+			chunk.out = nil
+		}
+	}
 }
 
 // writeFooter writes page index and footer, then reads the footer back as a

@@ -60,6 +60,7 @@ type Append struct {
 	adopts  *arrow.Schema        // the stream's, where def's schema comes from it
 	sent    *arrow.Schema        // the stream's, nil where there is none
 	digest  *rowdigest.Digest    // nil when none is asked for
+	aligner *convert.Aligner     // of the stream that Write is to read
 	result  *Result
 	checked map[string]bool // files that have no row in the append's intervals
 	// replaced are the committed files that the append writes anew, by path: its
@@ -80,22 +81,23 @@ func NewAppend(s *snapshot.Snapshot, schema *arrow.Schema, cfg AppendConfig) (*A
 		}
 		a.def, a.adopts = s.Def.WithSchema(schema), schema
 	}
-	aligner, err := convert.NewAligner(schema, a.def)
-	if err == nil && cfg.Digest {
-		a.digest = rowdigest.New(OpAppend, a.def, aligner)
+	var err error
+	if a.aligner, err = convert.NewAligner(schema, a.def); err == nil && cfg.Digest {
+		a.digest = rowdigest.New(OpAppend, a.def, a.aligner)
 	}
 	return a, err
 }
 
-// Write reads the stream to its end and writes the data files. After an error
-// nothing is left.
+// Write reads a stream of NewAppend's schema to its end, once, and writes the
+// data files. After an error nothing is left.
 func (a *Append) Write(ctx context.Context, rows RowReader) error {
 	domain, err := interval.New(a.def.IndexType, a.def.IndexUnit(), a.def.Granularity)
 	if err != nil {
 		return err
 	}
 	a.result, err = Run(ctx, Config{Store: a.cfg.Store, Def: a.def, Domain: domain, Mem: a.cfg.Mem, Rows: a.cfg.Rows, MemoryBudget: a.cfg.MemoryBudget,
-		Budget: a.cfg.Budget, Scratch: a.cfg.Scratch, Write: a.cfg.Write, Now: a.cfg.Now, NewID: a.cfg.NewID, Software: a.cfg.Software, Digest: a.digest}, rows)
+		Budget: a.cfg.Budget, Scratch: a.cfg.Scratch, Write: a.cfg.Write, Now: a.cfg.Now, NewID: a.cfg.NewID, Software: a.cfg.Software, Digest: a.digest,
+		Aligner: a.aligner}, rows)
 	return err
 }
 

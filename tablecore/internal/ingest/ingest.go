@@ -16,6 +16,11 @@
 // of one file after another are read from all runs and go on as above: the
 // files are those of an append in memory.
 //
+// Merge does the same with the rows of data files that are sorted but overlap. It
+// walks their entities side by side, merges the rows of one after another, and
+// hands them to all files at once, so that they need no sorting and most of them
+// no memory.
+//
 // How it is fast: entities and short-listed texts become small numbers as they
 // arrive; a file is brought into order by one counting sort over the entities,
 // and only entities whose rows came late are sorted; columns are then gathered
@@ -77,6 +82,8 @@ type Config struct {
 	NewID func() (string, error)
 	// Software names the writer in the files' tags.
 	Software string
+	// Aligner, when set, is a new one of Def and of the stream's schema.
+	Aligner *convert.Aligner
 	// Digest, when set, is given every aligned batch.
 	Digest *rowdigest.Digest
 	// Shape says how the rows are cut into files.
@@ -105,27 +112,16 @@ type Result struct {
 // *tableerr.StorageFull or *tableerr.StoreUnavailable. Errors of rows.Next come
 // back as they are. After any error Run has removed what it wrote.
 func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
-	if cfg.Mem == nil {
-		cfg.Mem = memory.DefaultAllocator
-	}
-	if cfg.Rows == nil {
-		cfg.Rows = cfg.Mem
-	}
-	if cfg.MemoryBudget <= 0 {
-		cfg.MemoryBudget = DefaultMemoryBudget
-	}
-	if cfg.limits.rows == 0 {
-		files := cfg.Shape.limits()
-		files.runRows, files.mergeBytes = cfg.limits.runRows, cfg.limits.mergeBytes
-		cfg.limits = files
-	}
+	cfg = cfg.withDefaults()
 	began := cfg.Now()
-	aligner, err := convert.NewAligner(rows.Schema(), cfg.Def)
-	if err != nil {
-		return nil, err
+	if cfg.Aligner == nil {
+		var err error
+		if cfg.Aligner, err = convert.NewAligner(rows.Schema(), cfg.Def); err != nil {
+			return nil, err
+		}
 	}
-	aligner.LimitUnfolding(max(cfg.MemoryBudget, minUnfolding))
-	in := &intake{cfg: cfg, aligner: aligner, began: began}
+	cfg.Aligner.LimitUnfolding(max(cfg.MemoryBudget, minUnfolding))
+	in := &intake{cfg: cfg, aligner: cfg.Aligner, began: began}
 	in.heap = &heap{mem: cfg.Rows, limit: cfg.MemoryBudget, budget: cfg.Budget}
 	defer in.close()
 	if err := in.receive(ctx, rows); err != nil {
@@ -143,6 +139,25 @@ func Run(ctx context.Context, cfg Config, rows RowReader) (*Result, error) {
 	}
 	w := &fileWriter{cfg: cfg, s: in.s, out: out}
 	return w.run(ctx)
+}
+
+// withDefaults returns the configuration with all that was left out.
+func (c Config) withDefaults() Config {
+	if c.Mem == nil {
+		c.Mem = memory.DefaultAllocator
+	}
+	if c.Rows == nil {
+		c.Rows = c.Mem
+	}
+	if c.MemoryBudget <= 0 {
+		c.MemoryBudget = DefaultMemoryBudget
+	}
+	if c.limits.rows == 0 {
+		files := c.Shape.limits()
+		files.runRows, files.mergeBytes, files.blockRows = c.limits.runRows, c.limits.mergeBytes, c.limits.blockRows
+		c.limits = files
+	}
+	return c
 }
 
 // newFiles returns the writer of the files of an append.

@@ -135,7 +135,7 @@ func (m *merger) build(ctx context.Context, p indexRange, only *keyRange) ([]new
 		return nil, err
 	}
 	w := &fileWriter{cfg: m.cfg, s: s, out: m.out}
-	w.pool.mem = m.cfg.Mem
+	w.pool.mem = m.cfg.Rows
 	defer w.pool.close()
 	prep := newPreparer(s, m.cfg, &w.pool)
 	defer prep.free()

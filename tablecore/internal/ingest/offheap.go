@@ -1,6 +1,10 @@
 package ingest
 
-import "github.com/apache/arrow-go/v18/arrow/memory"
+import (
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"contrail/tablecore/bufpool"
+)
 
 // offHeapBytes is the least size that is worth pages of its own.
 const offHeapBytes = 64 << 10
@@ -8,9 +12,10 @@ const offHeapBytes = 64 << 10
 // OffHeap returns an allocator for the rows of appends (Config.Rows). Large
 // memory comes from the system and goes back to it when it is freed: what an
 // append may use is what it uses, not twice that until Go's collector has been
-// there, whose own heap stays small. All of it must be freed. It may be used by
-// several goroutines.
-func OffHeap() memory.Allocator { return offHeap{memory.DefaultAllocator, offHeapBytes} }
+// there, whose own heap stays small. Small memory is kept for the next append.
+// All of it must be freed, and what it holds at first is undefined. It may be
+// used by several goroutines.
+func OffHeap() memory.Allocator { return offHeap{&bufpool.Pool{}, offHeapBytes} }
 
 // offHeap takes memory of less than least bytes, and what the system does not
 // give, from another allocator.
@@ -19,7 +24,7 @@ type offHeap struct {
 	least int
 }
 
-// Allocate implements memory.Allocator. Large memory is cleared.
+// Allocate implements memory.Allocator.
 func (o offHeap) Allocate(size int) []byte {
 	if size >= o.least {
 		if b := mapPages(size); b != nil {

@@ -50,6 +50,7 @@ type limits struct {
 	rows, maxRows, bytes, maxBytes int64
 	runRows                        int64 // rows after which a test wants a run, 0 for no such limit
 	mergeBytes                     int64 // memory that a test lets a merge have, 0 for what there is
+	blockRows                      int64 // rows that a test merges at once, 0 for what suits them
 }
 
 // Shape says how rows are cut into files. The zero value is what suits an append.

@@ -29,7 +29,7 @@ type fileWriter struct {
 // run cuts, sorts, checks and writes the store's rows.
 func (w *fileWriter) run(ctx context.Context) (*Result, error) {
 	plan := planner{s: w.s, domain: w.cfg.Domain, rowBytes: w.s.rowBytes(), limits: w.cfg.limits, byEntity: w.cfg.Shape.ByEntity}
-	w.pool.mem = w.cfg.Mem
+	w.pool.mem = w.cfg.Rows
 	defer w.pool.close()
 	prep := newPreparer(w.s, w.cfg, &w.pool)
 	defer prep.free()

@@ -48,6 +48,9 @@ type Rewriter struct {
 	// and sorted by (entity, index) inside; rows with equal ones stay in the
 	// order in which they come. After an error nothing is left.
 	Sort func(ctx context.Context, rows RowReader, sorting Sorting) ([]newfile.File, error)
+	// Merge does the same with the rows of files of a snapshot that are sorted, or
+	// says false where they have to be sorted after all.
+	Merge func(ctx context.Context, s *snapshot.Snapshot, files []*snapshot.File, sorting Sorting) ([]newfile.File, bool, error)
 	// Progress, when set, is told after each group how many files were read.
 	Progress func(done int)
 }
@@ -75,15 +78,25 @@ func (o *Optimize) writeGroup(ctx context.Context, w Rewriter, g *group) ([]newf
 	if err := o.countRows(ctx, w, g); err != nil {
 		return nil, err
 	}
-	def := sortingDefinition(o.base.Def)
-	rows := startGroupRows(ctx, w, o.base, g.files, def)
-	out, err := w.Sort(ctx, rows, Sorting{Def: def, FileRows: o.fileRows(g), ByEntity: g.byEntity, MaxFiles: o.cfg.MaxFiles})
-	rows.close()
+	out, err := o.rewriteRows(ctx, w, g)
 	if err != nil {
 		return nil, err
 	}
 	o.tag(g, out)
 	return out, nil
+}
+
+// rewriteRows merges the rows of a group where they are in order, else sorts them.
+func (o *Optimize) rewriteRows(ctx context.Context, w Rewriter, g *group) ([]newfile.File, error) {
+	sorting := Sorting{Def: sortingDefinition(o.base.Def), FileRows: o.fileRows(g), ByEntity: g.byEntity, MaxFiles: o.cfg.MaxFiles}
+	if !slices.ContainsFunc(g.files, func(f *snapshot.File) bool { return !sorted(f) }) {
+		if out, done, err := w.Merge(ctx, o.base, g.files, sorting); done || err != nil {
+			return out, err
+		}
+	}
+	rows := startGroupRows(ctx, w, o.base, g.files, sorting.Def)
+	defer rows.close()
+	return w.Sort(ctx, rows, sorting)
 }
 
 // countRows completes the number of a group's rows where the log does not say.

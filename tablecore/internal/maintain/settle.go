@@ -91,6 +91,5 @@ func readable(ctx context.Context, store objstore.Store, key string) bool {
 		return false
 	}
 	defer r.Close() // reading is over: nothing to learn from the error
-	_, err = datafile.ParseFooter(ctx, r, key)
-	return err == nil
+	return datafile.CheckFooter(ctx, r, key) == nil
 }
