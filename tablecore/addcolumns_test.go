@@ -299,10 +299,10 @@ func (f *typesTable) checkProjection(name string) {
 				f.t.Fatal(err)
 			}
 			seen := 0
-			err = eachBatch(f.t.Context(), plan, func(batch arrow.RecordBatch) {
+			_, err = tabletest.EachBatch(f.t.Context(), plan, func(batch arrow.RecordBatch) error {
 				seen += int(batch.NumRows())
 				if len(columns) == 1 {
-					return
+					return nil
 				}
 				for i := range int(batch.NumRows()) {
 					want := f.rows[tabletest.ValueText(batch.Column(1), i)] + "\n"
@@ -310,6 +310,7 @@ func (f *typesTable) checkProjection(name string) {
 						f.t.Fatalf("%+v gives %q of\n%s", o, got, want)
 					}
 				}
+				return nil
 			})
 			if err != nil || seen != len(f.rows) {
 				f.t.Fatalf("%+v gives %d rows of %d, %v", o, seen, len(f.rows), err)

@@ -215,7 +215,7 @@ func TestPropertiesBesideAdoption(t *testing.T) {
 // the append's own request id beside it.
 func TestColumnsAddedDuringAppend(t *testing.T) {
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	createWeather(t, w)
 	table, other := openWeather(t, w), anotherProcess(t, store)
 	b := tabletest.Batch(t, memory.DefaultAllocator, weather, rowsOf(rowAt("EWR", 1, "1")))
@@ -245,7 +245,7 @@ func TestColumnsAddedDuringAppend(t *testing.T) {
 // does without: the same commit brings the feature.
 func TestZonelessColumn(t *testing.T) {
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	createWeather(t, w)
 	table := openWeather(t, w)
 	add := func(name string, typ arrow.DataType) map[string]json.RawMessage {
@@ -286,7 +286,7 @@ func TestZonelessColumn(t *testing.T) {
 // the protocol keeps what another writer has put into it.
 func TestZonelessAdoption(t *testing.T) {
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	o := weatherOptions()
 	o.Schema, o.IndexType = nil, "timestamp"
 	if _, err := w.CreateTable(t.Context(), o); err != nil {
@@ -378,7 +378,7 @@ func TestSetPropertiesRefusals(t *testing.T) {
 // files stay is what the table's property says.
 func TestDeltaRetentionFollows(t *testing.T) {
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	o := weatherOptions()
 	o.Properties = map[string]string{"contrail.snapshot-retention": "2w"}
 	if _, err := w.CreateTable(t.Context(), o); err != nil {

@@ -66,7 +66,9 @@ func (o AppendOptions) writeOptions() (datafile.WriteOptions, error) {
 			continue
 		}
 		if *limit.value < 1 {
-			return w, tableerr.InvalidField(limit.field, "%s is a number from 1 up, not %d", limit.field, *limit.value)
+			e := tableerr.InvalidField(limit.field, "%s is a number from 1 up, not %d", limit.field, *limit.value)
+			e.Value = *limit.value
+			return w, e
 		}
 		*limit.use = *limit.value
 	}
@@ -92,7 +94,10 @@ func checkRequestID(id string) error {
 // settings, request_id, expected_version and the stream's schema. Append
 // repeats them.
 func (t *Table) CheckAppend(ctx context.Context, schema *arrow.Schema, o AppendOptions) error {
-	_, err := t.prepareAppend(ctx, schema, o)
+	_, err := t.txn.Follow(ctx) // another writer may have moved the format
+	if err == nil {
+		_, err = t.prepareAppend(ctx, schema, o)
+	}
 	return t.wrap(err)
 }
 

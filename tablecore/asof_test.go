@@ -25,10 +25,7 @@ func TestAsOf(t *testing.T) {
 	if _, err := house.CreateTable(t.Context(), weatherOptions()); err != nil {
 		t.Fatal(err)
 	}
-	table, err := house.Table(t.Context(), weatherName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := openWeather(t, house)
 	for hour := range 40 { // versions 1 … 40, a minute apart
 		now = now.Add(time.Minute)
 		batch := tabletest.Batch(t, memory.DefaultAllocator, weather, rowsOf(rowAt("EWR", hour, "1")))

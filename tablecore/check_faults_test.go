@@ -13,10 +13,7 @@ func TestCheckFaults(t *testing.T) {
 	walk{
 		prepare: func(t *testing.T, w *tablecore.Warehouse) {
 			createWeather(t, w)
-			table, err := w.Table(t.Context(), weatherName)
-			if err != nil {
-				t.Fatal(err)
-			}
+			table := openWeather(t, w)
 			if _, err := appendWeather(t.Context(), t, w, tablecore.AppendOptions{}, rowAt("EWR", 0, "1"), rowAt("JFK", 0, "2")); err != nil {
 				t.Fatal(err)
 			}

@@ -20,10 +20,7 @@ import (
 func TestCheckCheckpoint(t *testing.T) {
 	d := newDamaged(t)
 	w := d.open()
-	table, err := w.Table(t.Context(), weatherName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := openWeather(t, w)
 	if err := table.WriteCheckpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +94,7 @@ func checkpointOf(t *testing.T, d *damaged, version int64) []byte {
 func TestCheckState(t *testing.T) {
 	d := newDamaged(t)
 	w := d.open()
-	table, err := w.Table(t.Context(), weatherName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := openWeather(t, w)
 	if err := table.WriteState(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -327,10 +327,7 @@ func TestCheckStagedFiles(t *testing.T) {
 func TestCheckOldVersions(t *testing.T) {
 	d := newDamaged(t)
 	w := d.open()
-	table, err := w.Table(t.Context(), weatherName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := openWeather(t, w)
 	if _, err := table.Rollback(t.Context(), tablecore.RollbackOptions{Version: 1, ExpectedVersion: 3}); err != nil {
 		t.Fatal(err)
 	}

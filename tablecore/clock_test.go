@@ -23,15 +23,7 @@ func TestClockSteps(t *testing.T) {
 func testClockStep(t *testing.T, step time.Duration) {
 	clock, store := tabletest.NewClock(), memstore.New()
 	open := func() *tablecore.Warehouse {
-		w, err := tablecore.Open(t.Context(), tablecore.Options{Store: sharedStore{store}, Allocator: memory.DefaultAllocator, Clock: clock.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := w.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		w := tabletest.Open(t, tablecore.Options{Store: sharedStore{store}, Allocator: memory.DefaultAllocator, Clock: clock.Now})
 		return w
 	}
 	w := open()
@@ -48,10 +40,7 @@ func testClockStep(t *testing.T, step time.Duration) {
 		if r.CommittedVersion != int64(hour) {
 			t.Fatalf("append %d has version %d", hour, r.CommittedVersion)
 		}
-		table, err := w.Table(t.Context(), weatherName)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := openWeather(t, w)
 		d, err := table.Describe(t.Context(), tablecore.At{})
 		if err != nil || d.Version != r.CommittedVersion || !d.CommittedAt.After(last) {
 			t.Fatalf("version %d was committed at %s, the one before at %s; %v", d.Version, d.CommittedAt, last, err)

@@ -130,9 +130,7 @@ func TestPruning(t *testing.T) {
 	}
 	w.WaitForBackground()
 	fresh := tabletest.Warehouse(t, keepOpen{meter}, memory.DefaultAllocator) // nothing cached
-	if table, err = fresh.Table(t.Context(), weatherName); err != nil {
-		t.Fatal(err)
-	}
+	table = openWeather(t, fresh)
 	scan := func() tablecore.ScanStats {
 		rows, stats, err := tabletest.Scan(t.Context(), table, tablecore.ScanOptions{
 			Entities: []tablecore.EntityFilter{{"origin": json.RawMessage(`"JFK"`)}},
@@ -160,8 +158,8 @@ func TestPruning(t *testing.T) {
 	}
 	meter.Reset()
 	version := plan.Version()
-	if _, err = table.PlanScan(t.Context(), tablecore.ScanOptions{Version: &version}); err != nil || meter.Counts().Requests() != 0 {
-		t.Errorf("a plan of a pinned version makes requests: %s, %v", meter.Counts(), err)
+	if _, err = table.PlanScan(t.Context(), tablecore.ScanOptions{Version: &version}); err != nil || meter.Counts().Requests() > 1 {
+		t.Errorf("a plan of a pinned version does more than look for a newer commit: %s, %v", meter.Counts(), err)
 	}
 }
 

@@ -177,10 +177,7 @@ func TestSeriesAfterAStoreFailure(t *testing.T) {
 	if _, err := w.CreateTable(t.Context(), weatherOptions()); err != nil {
 		t.Fatal(err)
 	}
-	table, err := w.Table(t.Context(), weatherName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := openWeather(t, w)
 	for hour := range 3 {
 		b := tabletest.Batch(t, memory.DefaultAllocator, weather, rowsOf(rowAt("EWR", hour, "1"), rowAt("JFK", 2*hour, "2")))
 		_, err := table.Append(t.Context(), tabletest.NewReader(weather, b), tablecore.AppendOptions{})
@@ -207,9 +204,7 @@ func TestSeriesAfterAStoreFailure(t *testing.T) {
 		return broken && op == objstore.OpOpen && strings.HasSuffix(key, ".parquet")
 	}})
 	cold := tabletest.Warehouse(t, fault, memory.DefaultAllocator)
-	if table, err = cold.Table(t.Context(), weatherName); err != nil {
-		t.Fatal(err)
-	}
+	table = openWeather(t, cold)
 	if errs := ask(table); tableerr.TokenOf(errs[0]) != tableerr.TokenStoreUnavailable {
 		t.Errorf("a store that fails gives %v", errs)
 	}

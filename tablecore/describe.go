@@ -28,8 +28,8 @@ func (t *Table) describe(s *snapshot.Snapshot) *Description {
 	def := s.Def
 	d := &Description{
 		Table: t.name.String(), TableID: def.ID, Version: s.Version(), CommittedAt: committedAt(s), FormatVersion: def.Format.String(),
-		IndexColumn: def.IndexColumn, IndexType: string(def.IndexType), IndexGranularity: Granularity(def.Granularity),
-		EntityColumns: append([]string{}, def.EntityColumns...), Uniqueness: string(def.Uniqueness), IngestTimeColumn: def.IngestTimeColumn,
+		IndexColumn: Word(def.IndexColumn), IndexType: Word(def.IndexType), IndexGranularity: Granularity(def.Granularity),
+		EntityColumns: append([]string{}, def.EntityColumns...), Uniqueness: Word(def.Uniqueness), IngestTimeColumn: def.IngestTimeColumn,
 		Rows: s.Rows, Files: int64(len(s.Files)), Bytes: s.Bytes, Properties: maps.Clone(def.Properties), Schema: def.Schema(),
 	}
 	if def.Timezone != "" {

@@ -101,10 +101,7 @@ func checkFullVerbs(t *testing.T, w *tablecore.Warehouse) {
 	if _, err := w.Table(t.Context(), o.Name); tableerr.TokenOf(err) != tableerr.TokenTableNotFound {
 		t.Errorf("after it the table: %v", err)
 	}
-	table, err := w.Table(t.Context(), weatherName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := openWeather(t, w)
 	if err := table.WriteCheckpoint(t.Context()); tableerr.TokenOf(err) != tableerr.TokenStorageFull {
 		t.Errorf("a checkpoint on a full disk: %v", err)
 	}

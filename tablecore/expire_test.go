@@ -22,7 +22,7 @@ import (
 // at scans a version through a process that starts anew.
 func (a *aged) at(version int64) ([]string, error) {
 	a.t.Helper()
-	rows, _, err := tabletest.Scan(a.t.Context(), a.tableOf(a.open(a.store, 9)), tablecore.ScanOptions{Version: &version})
+	rows, _, err := tabletest.Scan(a.t.Context(), openWeather(a.t, a.open(a.store, 9)), tablecore.ScanOptions{Version: &version})
 	return rows, err
 }
 
@@ -274,7 +274,7 @@ func TestExpireWithinRetention(t *testing.T) {
 // writes no second history.
 func TestLogCleanUp(t *testing.T) {
 	a, _ := replaced(t, 10)
-	sleeper := a.tableOf(a.open(a.store, 5)) // knows version 21
+	sleeper := openWeather(a.t, a.open(a.store, 5)) // knows version 21
 	if _, err := a.table.Checkpoint(t.Context(), tablecore.CheckpointOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestExpireConflicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := replaced(t, 10)
-			rival := a.tableOf(a.open(a.store, 5))
+			rival := openWeather(a.t, a.open(a.store, 5))
 			raced := faultstore.Wrap(sharedStore{a.store}, faultstore.Plan{
 				Match: func(op objstore.Op, _ string) bool { return op == objstore.OpPutAllIfAbsent },
 				Before: func(objstore.Op, string) {
@@ -387,7 +387,7 @@ func TestExpireConflicts(t *testing.T) {
 						t.Error(err)
 					}
 				}})
-			_, err := a.tableOf(a.open(raced, 6)).Vacuum(t.Context(), tablecore.VacuumOptions{Expire: true, Apply: true})
+			_, err := openWeather(a.t, a.open(raced, 6)).Vacuum(t.Context(), tablecore.VacuumOptions{Expire: true, Apply: true})
 			var conflict *tableerr.VersionConflict
 			if !errors.As(err, &conflict) || conflict.Expected != 21 || conflict.Found != 22 {
 				t.Fatal(err)
@@ -401,7 +401,7 @@ func TestExpireFull(t *testing.T) {
 	a, files := replaced(t, 10)
 	full := faultstore.Wrap(sharedStore{a.store}, faultstore.Plan{Kind: faultstore.Error, Err: objstore.ErrNoSpace,
 		Match: func(op objstore.Op, _ string) bool { return op == objstore.OpPutAllIfAbsent }})
-	_, err := a.tableOf(a.open(full, 6)).Vacuum(t.Context(), tablecore.VacuumOptions{Expire: true, Apply: true})
+	_, err := openWeather(a.t, a.open(full, 6)).Vacuum(t.Context(), tablecore.VacuumOptions{Expire: true, Apply: true})
 	if tableerr.TokenOf(err) != tableerr.TokenStorageFull {
 		t.Fatal(err)
 	}

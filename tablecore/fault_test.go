@@ -87,6 +87,15 @@ func createWeather(t *testing.T, w *tablecore.Warehouse) {
 	}
 }
 
+func openWeather(t testing.TB, w *tablecore.Warehouse) *tablecore.Table {
+	t.Helper()
+	table, err := w.Table(t.Context(), weatherName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
 func TestAppendFaults(t *testing.T) {
 	outcome := appendOutcome{
 		version: 2, files: 1,
@@ -166,10 +175,7 @@ func TestCheckpointFaults(t *testing.T) {
 			return table.WriteCheckpoint(t.Context())
 		},
 		verify: func(t *testing.T, w *tablecore.Warehouse, _ objstore.Store, _ bool, _ error) {
-			table, err := w.Table(t.Context(), weatherName)
-			if err != nil {
-				t.Fatal(err)
-			}
+			table := openWeather(t, w)
 			checkSixHours(t, w)
 			if err := table.WriteCheckpoint(t.Context()); err != nil {
 				t.Fatalf("no further checkpoint can be written: %v", err)

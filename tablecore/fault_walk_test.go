@@ -119,15 +119,7 @@ func (k walk) once(t *testing.T, store walkStore, plan faultstore.Plan) []string
 	defer mem.AssertSize(t, 0)
 	clock := tabletest.NewClock()
 	open := func(store objstore.Store, seed byte) *tablecore.Warehouse {
-		w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Batches: bufpool.Poison(mem), Clock: clock.Now, Random: tabletest.Random(seed), Maintenance: k.maintenance})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := w.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		w := tabletest.Open(t, tablecore.Options{Store: store, Allocator: mem, Batches: bufpool.Poison(mem), Clock: clock.Now, Random: tabletest.Random(seed), Maintenance: k.maintenance})
 		return w
 	}
 	fault := faultstore.Wrap(store.open(t), faultstore.Plan{})

@@ -3,9 +3,7 @@ package tablecore_test
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -22,6 +20,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
+	"contrail/tablecore/tabletest"
 )
 
 // literal is a filter value: its JSON and what it means.
@@ -236,22 +235,15 @@ func scanRows(t *testing.T, table *tablecore.Table, o tablecore.ScanOptions) ([]
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := plan.Open(t.Context())
+	numbers := []int64{}
+	stats, err := tabletest.EachBatch(t.Context(), plan, func(batch arrow.RecordBatch) error {
+		numbers = append(numbers, batch.Column(0).(*array.Int64).Int64Values()...)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reader.Release()
-	numbers := []int64{}
-	for {
-		batch, err := reader.Next(t.Context())
-		if errors.Is(err, io.EOF) {
-			return numbers, reader.Stats()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		numbers = append(numbers, batch.Column(0).(*array.Int64).Int64Values()...)
-	}
+	return numbers, stats
 }
 
 var filterOps = []string{"=", "==", "!=", "<", "<=", ">", ">=", "in", "is null", "is not null"}

@@ -2,6 +2,7 @@ package tablecore_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -42,6 +43,10 @@ func formatCalls(t *testing.T, w *tablecore.Warehouse, table *tablecore.Table) (
 		"append": func() error {
 			return second(table.Append(ctx, tabletest.NewReader(empty), tablecore.AppendOptions{Compression: "rar", ExpectedVersion: stale}))
 		},
+		"check of an append": func() error { return table.CheckAppend(ctx, weatherOptions().Schema, tablecore.AppendOptions{}) },
+		"stage": func() error {
+			return second(table.Stage(ctx, tabletest.NewReader(weatherOptions().Schema), tablecore.StageOptions{}))
+		},
 		"append of a known id": func() error {
 			return second(table.Append(ctx, tabletest.NewReader(empty), tablecore.AppendOptions{RequestID: "known"}))
 		},
@@ -70,13 +75,32 @@ func formatCalls(t *testing.T, w *tablecore.Warehouse, table *tablecore.Table) (
 	return reads, writes
 }
 
+// earlierReads read versions that a process has in memory.
+func earlierReads(t *testing.T, table *tablecore.Table) map[string]func() error {
+	ctx, first, second := t.Context(), ptr(int64(0)), ptr(int64(1))
+	return map[string]func() error{
+		"scan of a version": func() error {
+			_, err := table.PlanScan(ctx, tablecore.ScanOptions{Version: second})
+			return err
+		},
+		"latest of a version": func() error {
+			_, err := table.Latest(ctx, tablecore.LatestOptions{Version: first})
+			return err
+		},
+		"coverage of a version": func() error {
+			_, err := table.Coverage(ctx, tablecore.CoverageOptions{Kind: "summary", Version: second})
+			return err
+		},
+	}
+}
+
 // formatTable makes a table of format 1.0.0 with a row, as software of that
 // format, and has another writer move it to a format.
 func formatTable(t *testing.T, format string) (*tablecore.Warehouse, *tablecore.Table, objstore.Store) {
 	t.Helper()
 	asSoftware(t, 1, 0)
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	createWeather(t, w)
 	table := openWeather(t, w)
 	if _, err := putRows(t, table, tablecore.AppendOptions{RequestID: "known"}, rowsOf(rowAt("EWR", 0, "0"))); err != nil {
@@ -93,8 +117,9 @@ func TestUnreadableFormat(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			w, table, store := formatTable(t, format)
 			reads, writes := formatCalls(t, w, table)
+			maps.Copy(reads, earlierReads(t, table))
 			reads["open"] = func() error {
-				_, err := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator).Table(t.Context(), weatherName)
+				_, err := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator).Table(t.Context(), weatherName)
 				return err
 			}
 			for _, calls := range []map[string]func() error{reads, writes} {
@@ -122,6 +147,7 @@ func TestUnreadableFormat(t *testing.T) {
 func TestUnwritableFormat(t *testing.T) {
 	w, table, store := formatTable(t, "1.1.0")
 	reads, writes := formatCalls(t, w, table)
+	maps.Copy(reads, earlierReads(t, table))
 	for name, call := range reads {
 		if err := call(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -181,7 +207,7 @@ func TestOldFormatsStay(t *testing.T) {
 	for _, format := range []string{"0.1.0", "0.2.0", "2", "0.3.9"} {
 		t.Run(format, func(t *testing.T) {
 			store := memstore.New()
-			w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+			w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 			createWeather(t, w)
 			rewrite(t, store, set("contrail.format-version", format))
 			table := openWeather(t, w)
@@ -212,12 +238,12 @@ func TestOldFormatsStay(t *testing.T) {
 func TestFormatAsNumber(t *testing.T) {
 	for number, want := range map[int]tableerr.Token{3: "", 4: tableerr.TokenFormatUnreadable} {
 		store := memstore.New()
-		createWeather(t, tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator))
+		createWeather(t, tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator))
 		rewrite(t, store, func(newest map[string]action) []action {
 			newest["metaData"]["configuration"].(action)["contrail.format-version"] = number
 			return []action{{"metaData": newest["metaData"]}}
 		})
-		_, err := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator).Table(t.Context(), weatherName)
+		_, err := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator).Table(t.Context(), weatherName)
 		if tableerr.TokenOf(err) != want {
 			t.Errorf("%d: %v", number, err)
 		}
@@ -233,7 +259,7 @@ func TestTwoSoftwareVersions(t *testing.T) {
 		return anotherProcess(t, store)
 	}
 	asSoftware(t, 1, 0)
-	createWeather(t, tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator))
+	createWeather(t, tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator))
 	hour := 0
 	put := func(table *tablecore.Table) error {
 		hour++

@@ -140,15 +140,7 @@ func withoutNotes(t *testing.T, rows string) string {
 // fixed.
 func deterministic(t *testing.T, store objstore.Store, clock *tabletest.Clock) *tablecore.Warehouse {
 	t.Helper()
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: shared{store}, Clock: clock.Now, Random: tabletest.Random(1), Software: "Contrail/fixture"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := tabletest.Open(t, tablecore.Options{Store: sharedStore{store}, Clock: clock.Now, Random: tabletest.Random(1), Software: "Contrail/fixture"})
 	return w
 }
 
@@ -347,7 +339,7 @@ func TestDoctoredFormats(t *testing.T) {
 		t.Run(c.format, func(t *testing.T) {
 			fixture := fixtureTables()["timestamp-single"]
 			store, want := loadFixture(t, tabledef.FormatVersion{Minor: 3}, "timestamp-single")
-			held := openWeather(t, tabletest.Warehouse(t, shared{store}, memory.NewGoAllocator())) // opened before
+			held := openWeather(t, tabletest.Warehouse(t, sharedStore{store}, memory.NewGoAllocator())) // opened before
 			first := mustGet(t, store, commitName(0))
 			doctored := bytes.Replace(first, []byte(`"contrail.format-version":"0.3.0"`), []byte(`"contrail.format-version":`+c.format), 1)
 			if bytes.Equal(first, doctored) {
@@ -357,7 +349,7 @@ func TestDoctoredFormats(t *testing.T) {
 				t.Fatal(err)
 			}
 			rewrite(t, store, func(newest map[string]action) []action { return []action{{"metaData": newest["metaData"]}} })
-			w := tabletest.Warehouse(t, shared{store}, memory.NewGoAllocator())
+			w := tabletest.Warehouse(t, sharedStore{store}, memory.NewGoAllocator())
 			if c.token == "" {
 				table := openWeather(t, w)
 				rows, _, err := tabletest.Scan(t.Context(), table, tablecore.ScanOptions{})

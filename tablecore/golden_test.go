@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -198,6 +197,9 @@ func goldenDescription(t *testing.T, table *tablecore.Table, want golden) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if text, err := json.Marshal(d); err != nil || !strings.Contains(string(text), `"index_column":null,"index_type":null,`) || !strings.Contains(string(text), `"uniqueness":null`) {
+		t.Errorf("described %s, %v", text, err)
+	}
 	if d.IndexColumn != "" || d.FormatVersion != "0.1.0" || d.Rows != int64(want.Count) || len(d.Columns) != len(want.Columns) {
 		t.Errorf("described as %+v", d)
 		return
@@ -263,20 +265,8 @@ func canonicalRows(ctx context.Context, table *tablecore.Table, o tablecore.Scan
 	if err != nil {
 		return nil, err
 	}
-	reader, err := plan.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer reader.Release()
 	var rows []string
-	for {
-		batch, err := reader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	_, err = tabletest.EachBatch(ctx, plan, func(batch arrow.RecordBatch) error {
 		for i := range int(batch.NumRows()) {
 			row := []byte{'['}
 			for c, column := range batch.Columns() {
@@ -287,7 +277,9 @@ func canonicalRows(ctx context.Context, table *tablecore.Table, o tablecore.Scan
 			}
 			rows = append(rows, string(append(row, ']')))
 		}
-	}
+		return nil
+	})
+	return rows, err
 }
 
 // appendCanonical appends one value of a column in the form of the

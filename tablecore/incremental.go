@@ -96,7 +96,9 @@ func (t *Table) appendedFiles(ctx context.Context, s *snapshot.Snapshot, o ScanO
 func (t *Table) checkSince(s *snapshot.Snapshot, o ScanOptions) error {
 	switch {
 	case o.Changes != "" && o.Changes != ChangesIgnore:
-		return tableerr.InvalidField("changes", "changes %q is not ignore", o.Changes)
+		e := tableerr.InvalidField("changes", "changes %q is not ignore", o.Changes)
+		e.Value = o.Changes
+		return e
 	case o.SinceVersion == nil && o.Changes != "":
 		return tableerr.InvalidField("changes", "changes goes with since_version only")
 	case o.SinceVersion == nil:
@@ -107,7 +109,9 @@ func (t *Table) checkSince(s *snapshot.Snapshot, o ScanOptions) error {
 	case since < 0 || since > current.Version():
 		return &tableerr.VersionNotFound{Version: since, Current: current.Version()}
 	case since > s.Version():
-		return tableerr.InvalidField("since_version", "since_version %d is behind version %d, which is read", since, s.Version())
+		e := tableerr.InvalidField("since_version", "since_version %d is behind version %d, which is read", since, s.Version())
+		e.Value = since
+		return e
 	case since < current.Upkeep.OldestVersion:
 		return &tableerr.VersionExpired{Version: since, Current: current.Version()}
 	}

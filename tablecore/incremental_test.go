@@ -218,7 +218,7 @@ func TestIncrementalRefusals(t *testing.T) {
 		}
 	}
 	// A commit that another software's clean-up has taken away.
-	f.table = f.tableOf(f.open(9))
+	f.table = openWeather(f.t, f.open(9))
 	if err := f.store.Delete(t.Context(), "default/weather/"+deltalog.CommitKey(2)); err != nil {
 		t.Fatal(err)
 	}

@@ -456,8 +456,8 @@ func TestMaintenanceOfTwoServers(t *testing.T) {
 		o.Events.Info = func(_ context.Context, _ string, fields map[string]any) { merged.Add(fields["rows"].(int64)) }
 		o.Events.Warning = func(_ context.Context, event string, fields map[string]any) { t.Error(event, fields) }
 	}
-	f := maintained(t, shared{store}, count)
-	house, err := tablecore.Open(t.Context(), tablecore.Options{Store: shared{store}, Allocator: f.mem, Clock: tabletest.NewClock().Now, Maintenance: tablecore.Maintenance{MergeFiles: 4, Quiet: -1}})
+	f := maintained(t, sharedStore{store}, count)
+	house, err := tablecore.Open(t.Context(), tablecore.Options{Store: sharedStore{store}, Allocator: f.mem, Clock: tabletest.NewClock().Now, Maintenance: tablecore.Maintenance{MergeFiles: 4, Quiet: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}

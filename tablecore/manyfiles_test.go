@@ -2,7 +2,6 @@ package tablecore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"contrail/tablecore"
 	"contrail/tablecore/objstore/memstore"
 	"contrail/tablecore/objstore/meterstore"
+	"contrail/tablecore/tabletest"
 )
 
 // interleaved appends files whose rows take turns: row k of each entity lies in
@@ -71,27 +71,20 @@ func ascending(t testing.TB, table *tablecore.Table, o tablecore.ScanOptions) in
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := plan.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Release()
 	next := int64(0)
-	for {
-		batch, err := reader.Next(t.Context())
-		if errors.Is(err, io.EOF) {
-			return next
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	_, err = tabletest.EachBatch(t.Context(), plan, func(batch arrow.RecordBatch) error {
 		for _, v := range batch.Column(int(batch.NumCols()) - 1).(*array.Int64).Int64Values() {
 			if v != next {
-				t.Fatalf("row %d follows %d", v, next-1)
+				return fmt.Errorf("row %d follows %d", v, next-1)
 			}
 			next++
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return next
 }
 
 // Two thousand files of one entity that all overlap.

@@ -2,10 +2,8 @@ package tablecore_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -383,116 +381,6 @@ func (w *modelWorker) setTeam(ctx context.Context, table *tablecore.Table, s *st
 	return err
 }
 
-// byTime asks for a version by the time of its commit, which is its alone; where
-// there is no such version the scan goes on asking for it by number.
-func (w *modelWorker) byTime(ctx context.Context, table *tablecore.Table, o *tablecore.ScanOptions) {
-	d, err := table.Describe(ctx, tablecore.At{Version: o.Version, TableID: o.TableID})
-	if err == nil {
-		o.Version, o.AsOf = nil, &d.CommittedAt.Time
-	}
-}
-
-func (w *modelWorker) scan(ctx context.Context, table *tablecore.Table, s *step, r *record) error {
-	o := tablecore.ScanOptions{Columns: s.query.Columns, BatchRows: s.batch, Profile: s.profile, TableID: r.ID}
-	if s.back != nil {
-		v := w.known[r.ID] - *s.back
-		o.Version, r.Asked = &v, &v
-		if s.byTime {
-			w.byTime(ctx, table, &o)
-		}
-	}
-	if s.query.Entities != nil {
-		o.Entities = []tablecore.EntityFilter{}
-		for _, id := range s.query.Entities {
-			filter := tablecore.EntityFilter{}
-			for name, value := range id {
-				filter[name] = jsonOf(value)
-			}
-			o.Entities = append(o.Entities, filter)
-		}
-	}
-	if s.query.First != nil {
-		o.Start = json.RawMessage(s.query.First.String())
-	}
-	if s.query.Last != nil {
-		o.End = json.RawMessage(new(big.Int).Add(s.query.Last, big.NewInt(1)).String())
-	}
-	for _, c := range s.query.Filter {
-		o.Filter = append(o.Filter, conditionOf(c))
-	}
-	o.Limit, o.NewestFirst = s.limit, s.query.NewestFirst
-	if s.any {
-		o.Order = "unordered"
-	}
-	plan, err := table.PlanScan(ctx, o)
-	if err != nil {
-		return err
-	}
-	r.Version, r.RowCount = plan.Version(), plan.Rows()
-	rows, err := scanInParts(ctx, table, plan, o, s.splits)
-	for _, row := range rows {
-		r.Rows = append(r.Rows, row.String())
-	}
-	return err
-}
-
-// conditionOf writes a condition as a caller does.
-func conditionOf(c tabletest.ModelCondition) tablecore.Condition {
-	out := tablecore.Condition{Column: c.Column, Op: c.Op}
-	texts := []json.RawMessage{}
-	for _, v := range c.Values {
-		texts = append(texts, jsonOf(v))
-	}
-	switch {
-	case c.Op == "in":
-		out.Value = jsonOf(texts)
-	case len(texts) == 1:
-		out.Value = texts[0]
-	}
-	return out
-}
-
-func jsonOf(v any) json.RawMessage {
-	if f, ok := v.(float64); ok && math.IsNaN(f) {
-		return json.RawMessage(`"NaN"`)
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // texts and finite numbers always marshal
-	}
-	return text
-}
-
-// scanInParts runs a plan, or the parts it is divided into one after another.
-func scanInParts(ctx context.Context, table *tablecore.Table, plan *tablecore.ScanPlan, o tablecore.ScanOptions, parts int) ([]tabletest.Row, error) {
-	if parts <= 1 {
-		return tabletest.ScanRows(ctx, plan)
-	}
-	splits, err := plan.Splits(ctx, parts)
-	if err != nil {
-		return nil, err
-	}
-	version := plan.Version()
-	o.Version, o.AsOf = &version, nil
-	var all []tabletest.Row
-	for i, info := range splits {
-		o.Split = &tablecore.Split{Index: i, Count: len(splits)}
-		part, err := table.PlanScan(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := tabletest.ScanRows(ctx, part)
-		if err != nil {
-			return nil, err
-		}
-		if info.Rows >= 0 && int64(len(rows)) != info.Rows && o.Filter == nil {
-			return nil, fmt.Errorf("part %d of %d has %d rows, %d were promised", i, len(splits), len(rows), info.Rows)
-		}
-		all = append(all, rows...)
-	}
-	return all, nil
-}
-
 func (w *modelWorker) describe(ctx context.Context, table *tablecore.Table, r *record) error {
 	d, err := table.Describe(ctx, tablecore.At{TableID: r.ID})
 	if err != nil {
@@ -500,7 +388,7 @@ func (w *modelWorker) describe(ctx context.Context, table *tablecore.Table, r *r
 	}
 	r.Version, r.Team = d.Version, d.Properties["team"]
 	r.Summary = tabletest.ModelSummary{Version: d.Version, Rows: d.Rows, Entities: d.Entities,
-		IndexMin: rawIndex(d.IndexMin, d.Schema, d.IndexColumn), IndexMax: rawIndex(d.IndexMax, d.Schema, d.IndexColumn)}
+		IndexMin: rawIndex(d.IndexMin, d.Schema, string(d.IndexColumn)), IndexMax: rawIndex(d.IndexMax, d.Schema, string(d.IndexColumn))}
 	return nil
 }
 

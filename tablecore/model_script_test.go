@@ -2,8 +2,6 @@ package tablecore_test
 
 import (
 	"fmt"
-	"math"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,114 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"contrail/tablecore"
-	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tabletest"
 )
-
-// modelTable is a kind of table that scripts work on.
-type modelTable struct {
-	name    tabledef.Name
-	options tablecore.CreateOptions
-	schema  *arrow.Schema // of a good stream
-	width   uint64        // granularity in ticks
-	adopts  bool          // created without a schema
-	index   func(interval int64) any
-	entity  func(n int) []any
-	payload func(r *rand.Rand) []any
-}
-
-func textPointer(s string) *string { return &s }
-
-var noIngestTime = textPointer("")
-
-// modelTables differ in index type, number of entity columns, uniqueness,
-// granularity, and whether the schema comes with the first append.
-var modelTables = []modelTable{
-	{
-		name: tabledef.Name{Namespace: "default", Table: "weather"},
-		options: tablecore.CreateOptions{IndexColumn: "time_hour", IndexGranularity: "1h", EntityColumns: []string{"origin"},
-			Schema: weather},
-		schema: weather,
-		width:  3600e6,
-		index:  func(i int64) any { return i*3600e6 + 1_800e6 },
-		entity: func(n int) []any { return []any{[]string{"EWR", "JFK", "", "a\x00b"}[n%4]} },
-		payload: func(r *rand.Rand) []any {
-			return []any{[]any{nil, math.NaN(), math.Copysign(0, -1), math.Inf(1), r.NormFloat64(), r.NormFloat64()}[r.IntN(6)]}
-		},
-	},
-	{
-		name: tabledef.Name{Namespace: "plant", Table: "counters"},
-		options: tablecore.CreateOptions{IndexColumn: "tick", IndexType: "int64", IndexGranularity: "10",
-			EntityColumns: []string{"plant", "sensor"}, IngestTimeColumn: noIngestTime},
-		schema: arrow.NewSchema([]arrow.Field{
-			{Name: "tick", Type: arrow.PrimitiveTypes.Int64},
-			{Name: "plant", Type: arrow.BinaryTypes.String},
-			{Name: "sensor", Type: arrow.PrimitiveTypes.Int64},
-			{Name: "value", Type: arrow.PrimitiveTypes.Int64},
-			{Name: "note", Type: arrow.BinaryTypes.String, Nullable: true},
-		}, nil),
-		width:  10,
-		adopts: true,
-		index:  func(i int64) any { return i*10 + 3 },
-		entity: func(n int) []any { return []any{[]string{"a", "ab", "a"}[n%3], int64(n%3 - 1)} },
-		payload: func(r *rand.Rand) []any {
-			return []any{r.Int64() >> 40, []any{nil, "", "näher", strings.Repeat("x", 40)}[r.IntN(4)]}
-		},
-	},
-	{
-		name: tabledef.Name{Namespace: "default", Table: "journal"},
-		options: tablecore.CreateOptions{IndexColumn: "seq", Uniqueness: "none", IngestTimeColumn: noIngestTime,
-			Schema: journal},
-		schema: journal,
-		index:  func(i int64) any { return uint64(i) << 3 }, // negative ones lie at the end of the domain
-		entity: func(int) []any { return nil },
-		payload: func(r *rand.Rand) []any {
-			return []any{r.IntN(2) == 0, []any{nil, int64(math.MinInt64), r.Int64()}[r.IntN(3)]}
-		},
-	},
-	{
-		name: tabledef.Name{Namespace: "plant", Table: "readings"},
-		options: tablecore.CreateOptions{IndexColumn: "at", IndexGranularity: "10", EntityColumns: []string{"sensor"}, Uniqueness: "overwrite",
-			Schema: readings},
-		schema: readings,
-		width:  10,
-		index:  func(i int64) any { return i*4 + 3 }, // an interval has two or three
-		entity: func(n int) []any { return []any{int64(n%2) - 1} },
-		payload: func(r *rand.Rand) []any {
-			return []any{[]any{nil, math.Copysign(0, -1), r.NormFloat64(), r.NormFloat64()}[r.IntN(4)], []any{nil, "", "néant"}[r.IntN(3)]}
-		},
-	},
-}
-
-var readings = arrow.NewSchema([]arrow.Field{
-	{Name: "value", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
-	{Name: "sensor", Type: arrow.PrimitiveTypes.Int64},
-	{Name: "at", Type: arrow.PrimitiveTypes.Int64},
-	{Name: "note", Type: arrow.BinaryTypes.String, Nullable: true},
-}, nil)
-
-var journal = arrow.NewSchema([]arrow.Field{
-	{Name: "seq", Type: arrow.PrimitiveTypes.Uint64},
-	{Name: "ok", Type: arrow.FixedWidthTypes.Boolean},
-	{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
-}, nil)
-
-// createOptions returns the request that makes the table.
-func (k *modelTable) createOptions() tablecore.CreateOptions {
-	o := k.options
-	o.Name = k.name
-	return o
-}
-
-// model returns the reference of a new table.
-func (k *modelTable) model() *tabletest.Model {
-	m := &tabletest.Model{Index: k.options.IndexColumn, Entities: k.options.EntityColumns, Width: k.width,
-		Reject: k.options.Uniqueness == "", Overwrite: k.options.Uniqueness == "overwrite", Timestamps: k.name == weatherName}
-	if !k.adopts {
-		m.SetSchema(k.schema)
-	}
-	return m
-}
 
 // The kinds of step.
 const (
@@ -176,14 +68,6 @@ type step struct {
 	batch    int
 	splits   int
 	profile  string
-}
-
-// extraColumn is the one column that tables gain, or streams have too many.
-const extraColumn = "extra"
-
-// extra is that column of a table.
-func (k *modelTable) extra() arrow.Field {
-	return arrow.Field{Name: extraColumn, Type: k.schema.Field(k.schema.NumFields() - 1).Type, Nullable: true}
 }
 
 // The forms of a stream's schema.
@@ -437,105 +321,6 @@ func (s *step) row(r *rand.Rand, interval int64, entity int) tabletest.Row {
 		}
 	}
 	return row
-}
-
-func (s *step) fillScan(r *rand.Rand) {
-	k := s.table
-	if r.IntN(3) == 0 {
-		back := int64(r.IntN(12)) - 1
-		s.back, s.byTime = &back, r.IntN(2) == 0
-	}
-	if r.IntN(4) == 0 {
-		for _, i := range r.Perm(k.schema.NumFields())[:1+r.IntN(k.schema.NumFields())] {
-			s.query.Columns = append(s.query.Columns, k.schema.Field(i).Name)
-		}
-		if r.IntN(3) == 0 {
-			s.query.Columns = append(s.query.Columns, extraColumn)
-		}
-	}
-	if r.IntN(3) == 0 {
-		s.query.Entities = []map[string]any{}
-		for range r.IntN(4) {
-			id := map[string]any{}
-			for i, name := range k.options.EntityColumns {
-				if r.IntN(4) > 0 {
-					id[name] = k.entity(r.IntN(12))[i]
-				}
-			}
-			s.query.Entities = append(s.query.Entities, id)
-		}
-	}
-	if r.IntN(3) == 0 {
-		s.query.First = s.bound(r)
-	}
-	if r.IntN(3) == 0 {
-		s.query.Last = s.bound(r)
-	}
-	s.backward = s.query.First != nil && s.query.Last != nil && s.query.First.Cmp(s.query.Last) > 0
-	if r.IntN(3) == 0 {
-		s.query.Filter = append(s.query.Filter, s.condition(r))
-		if r.IntN(3) == 0 {
-			s.query.Filter = append(s.query.Filter, s.condition(r))
-		}
-	}
-	if r.IntN(4) == 0 {
-		limit := []int64{0, 1, 2, 7, 1000}[r.IntN(5)]
-		s.limit = &limit
-	}
-	if r.IntN(12) == 0 {
-		s.query.Filter = append(s.query.Filter, tabletest.ModelCondition{Column: extraColumn, Op: []string{"is null", "is not null"}[r.IntN(2)]})
-	}
-	order := r.IntN(5)
-	s.query.NewestFirst, s.any = order == 0, order == 1
-	s.batch = []int{0, 0, 1, 3, 100}[r.IntN(5)]
-	s.splits = []int{1, 1, 1, 2, 5}[r.IntN(5)]
-	s.profile = []string{"", "compat", "exact"}[r.IntN(3)]
-}
-
-// condition is one on a column that every form of the table has, with values
-// that rows have.
-func (s *step) condition(r *rand.Rand) tabletest.ModelCondition {
-	fields := s.table.schema.NumFields()
-	if s.table.adopts {
-		fields-- // the last column may be missing, or of another type
-	}
-	at := r.IntN(fields)
-	c := tabletest.ModelCondition{Column: s.table.schema.Field(at).Name,
-		Op: []string{"=", "!=", "<", "<=", ">", ">=", "in", "is null", "is not null"}[r.IntN(9)]}
-	count := 1
-	switch c.Op {
-	case "in":
-		count = r.IntN(4)
-	case "is null", "is not null":
-		return c
-	}
-	for len(c.Values) < count {
-		v := s.row(r, int64(r.IntN(1200))-40, r.IntN(12))[at]
-		if f, ok := v.(float64); v == nil || ok && math.IsInf(f, 0) {
-			switch s.table.schema.Field(at).Type.ID() { // of a column with nulls or infinities
-			case arrow.FLOAT64:
-				v = 0.0
-			case arrow.STRING:
-				v = ""
-			default:
-				v = int64(0)
-			}
-		}
-		c.Values = append(c.Values, v)
-	}
-	return c
-}
-
-// bound is an index value at, or one tick beside, one that rows have.
-func (s *step) bound(r *rand.Rand) *big.Int {
-	v := new(big.Int)
-	switch x := s.table.index(int64(r.IntN(1200)) - 40).(type) {
-	case int64:
-		v.SetInt64(x)
-	case uint64:
-		v.SetUint64(x)
-	}
-	return v.Add(v, big.NewInt(int64(r.IntN(3))-1))
 }
 
 // stream returns the append's stream: its schema in the form asked for, and

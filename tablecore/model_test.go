@@ -26,7 +26,7 @@ import (
 const (
 	modelSeeds   = 20
 	modelSteps   = 300
-	modelTimeout = 2 * time.Minute  // of one script
+	modelTimeout = 15 * time.Minute // of one script, on a slow machine
 	shrinkTime   = 30 * time.Second // for one failure
 )
 
@@ -186,7 +186,7 @@ func runProcesses(t *testing.T, seed uint64, dir string) []record {
 	var children []child
 	var starts []func() error
 	for p := range modelProcesses {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestModelChild$", "-test.timeout=5m")
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestModelChild$", "-test.timeout=30m")
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d %s", childVariable, seed, p, dir))
 		cmd.Stderr = os.Stderr
 		in, err := cmd.StdinPipe()

@@ -56,10 +56,7 @@ func openAndPlan(b *testing.B, dir string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	table, err := w.Table(b.Context(), weatherName)
-	if err != nil {
-		b.Fatal(err)
-	}
+	table := openWeather(b, w)
 	plan, err := table.PlanScan(b.Context(), tablecore.ScanOptions{
 		Start: []byte(`"1970-02-01T00:00:00Z"`), End: []byte(`"1970-02-01T01:00:00Z"`)})
 	if err != nil || plan.Rows() != 1 {
@@ -82,10 +79,7 @@ func weatherIn(b *testing.B, dir string, create bool) *tablecore.Table {
 			b.Fatal(err)
 		}
 	}
-	table, err := w.Table(b.Context(), weatherName)
-	if err != nil {
-		b.Fatal(err)
-	}
+	table := openWeather(b, w)
 	return table
 }
 

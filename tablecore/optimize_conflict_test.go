@@ -96,7 +96,7 @@ func TestOptimizeConflicts(t *testing.T) {
 			}
 			f.wantRows(nil, want...)
 			// Nothing is left of what was given up, and what is left is in order.
-			if err := clean(t.Context(), tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator), false); err != nil {
+			if err := clean(t.Context(), tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator), false); err != nil {
 				t.Error(err)
 			}
 		})
@@ -108,7 +108,7 @@ func TestOptimizeConflicts(t *testing.T) {
 // were rewritten or not.
 func TestOptimizeTies(t *testing.T) {
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	o := weatherOptions()
 	o.Uniqueness, o.IngestTimeColumn = "none", ptr("")
 	if _, err := w.CreateTable(t.Context(), o); err != nil {

@@ -76,15 +76,7 @@ func layout(t *testing.T, table *tablecore.Table) []layoutOf {
 func spread(t *testing.T, memory int64, mem memory.Allocator, entities, files, rows int) *tablecore.Table {
 	t.Helper()
 	store := memstore.New()
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, MemoryBudget: memory, Allocator: mem, Scratch: t.TempDir(), Clock: tabletest.NewClock().Now, Random: tabletest.Random(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := tabletest.Open(t, tablecore.Options{Store: store, MemoryBudget: memory, Allocator: mem, Scratch: t.TempDir(), Clock: tabletest.NewClock().Now, Random: tabletest.Random(1)})
 	schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "e", Type: arrow.BinaryTypes.String}, {Name: "v", Type: arrow.PrimitiveTypes.Float64}}, nil)
 	name := tabledef.Name{Namespace: "default", Table: "spread"}
 	if _, err := w.CreateTable(t.Context(), tablecore.CreateOptions{Name: name, IndexColumn: "k", IndexGranularity: "1", EntityColumns: []string{"e"}, Schema: schema}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"contrail/tablecore"
 	"contrail/tablecore/objstore/localfs"
 	"contrail/tablecore/tabledef"
+	"contrail/tablecore/tabletest"
 )
 
 // optimizeAnswer is what the child process of TestOptimizeMemory tells, in bytes.
@@ -60,15 +61,7 @@ func smallBudget(t *testing.T, dir string) *tablecore.Warehouse {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, MemoryBudget: 16 << 20, Scratch: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := tabletest.Open(t, tablecore.Options{Store: store, MemoryBudget: 16 << 20, Scratch: t.TempDir()})
 	return w
 }
 

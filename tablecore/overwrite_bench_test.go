@@ -85,10 +85,7 @@ func benchmarkOverwrite(b *testing.B, cells []int) {
 		Uniqueness: "overwrite", Schema: tickSchema}); err != nil {
 		b.Fatal(err)
 	}
-	table, err := w.Table(b.Context(), weatherName)
-	if err != nil {
-		b.Fatal(err)
-	}
+	table := openWeather(b, w)
 	base := make([]int, tickSymbols*tickSeconds)
 	for i := range base {
 		base[i] = i

@@ -225,15 +225,7 @@ func TestOverwriteProcesses(t *testing.T) {
 // otherProcess opens the weather table of a store as another process does.
 func otherProcess(t *testing.T, store objstore.Store) *tablecore.Table {
 	t.Helper()
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: sharedStore{store}, Clock: tabletest.NewClock().Now, Random: tabletest.Random(9), Maintenance: unmaintained})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := tabletest.Open(t, tablecore.Options{Store: sharedStore{store}, Clock: tabletest.NewClock().Now, Random: tabletest.Random(9), Maintenance: unmaintained})
 	return openWeather(t, w)
 }
 

@@ -125,6 +125,18 @@ func (g Granularity) MarshalJSON() ([]byte, error) {
 	}
 }
 
+// Word is a text that is null in JSON where there is none: a plain Delta table has
+// no index column.
+type Word string
+
+// MarshalJSON implements json.Marshaler.
+func (w Word) MarshalJSON() ([]byte, error) {
+	if w == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(w))
+}
+
 // Description says what a table is and holds at one version.
 type Description struct {
 	Table            string            `json:"table"`
@@ -132,12 +144,12 @@ type Description struct {
 	Version          int64             `json:"version"`
 	CommittedAt      Time              `json:"committed_at"`
 	FormatVersion    string            `json:"format_version"`
-	IndexColumn      string            `json:"index_column"`
-	IndexType        string            `json:"index_type"`
+	IndexColumn      Word              `json:"index_column"`
+	IndexType        Word              `json:"index_type"`
 	IndexGranularity Granularity       `json:"index_granularity"`
 	Timezone         *string           `json:"timezone"`
 	EntityColumns    []string          `json:"entity_columns"`
-	Uniqueness       string            `json:"uniqueness"`
+	Uniqueness       Word              `json:"uniqueness"`
 	IngestTimeColumn string            `json:"ingest_time_column"`
 	Columns          []Column          `json:"columns"`    // nil before a schema was adopted
 	SchemaIPC        []byte            `json:"schema_ipc"` // base64 in JSON; nil likewise

@@ -152,7 +152,7 @@ func TestRetentionFaults(t *testing.T) {
 // the table meanwhile.
 func TestRetentionBesideOthers(t *testing.T) {
 	store := memstore.New()
-	f := maintained(t, shared{store}, retained)
+	f := maintained(t, sharedStore{store}, retained)
 	f.mustAppend(rowsOf(rowAt("EWR", 0, "0")))
 	f.house.WaitForBackground()
 	f.table = anotherProcess(t, store)

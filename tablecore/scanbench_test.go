@@ -2,11 +2,10 @@ package tablecore_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
@@ -20,21 +19,14 @@ func drain(b *testing.B, table *tablecore.Table, o tablecore.ScanOptions) (rows 
 	if err != nil {
 		b.Fatal(err)
 	}
-	reader, err := plan.Open(b.Context())
+	_, err = tabletest.EachBatch(b.Context(), plan, func(batch arrow.RecordBatch) error {
+		rows += batch.NumRows()
+		return nil
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer reader.Release()
-	for {
-		batch, err := reader.Next(b.Context())
-		if errors.Is(err, io.EOF) {
-			return rows
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		rows += batch.NumRows()
-	}
+	return rows
 }
 
 // ordered appends files one after the other in time.

@@ -19,16 +19,8 @@ import (
 // rows.
 func littleMemory(t *testing.T, store objstore.Store, dir string) *tablecore.Warehouse {
 	t.Helper()
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, MemoryBudget: 1 << 20, Scratch: dir,
+	w := tabletest.Open(t, tablecore.Options{Store: store, MemoryBudget: 1 << 20, Scratch: dir,
 		Clock: tabletest.NewClock().Now, Random: tabletest.Random(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	if _, err := w.CreateTable(t.Context(), weatherOptions()); err != nil {
 		t.Fatal(err)
 	}

@@ -128,10 +128,7 @@ func BenchmarkIncrementalPlan(b *testing.B) {
 	if _, err := w.CreateTable(b.Context(), o); err != nil {
 		b.Fatal(err)
 	}
-	table, err := w.Table(b.Context(), weatherName)
-	if err != nil {
-		b.Fatal(err)
-	}
+	table := openWeather(b, w)
 	for hour := range 1000 {
 		batch := tabletest.Batch(b, memory.DefaultAllocator, weather, rowsOf(rowAt("EWR", hour, "1")))
 		if _, err := table.Append(b.Context(), tabletest.NewReader(weather, batch), tablecore.AppendOptions{}); err != nil {

@@ -88,7 +88,7 @@ func TestStagedConflicts(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			rival := f.tableOf(f.open(9))
+			rival := openWeather(f.t, f.open(9))
 			met := false
 			fault.Arm(faultstore.Plan{
 				Match: func(op objstore.Op, key string) bool {
@@ -101,14 +101,14 @@ func TestStagedConflicts(t *testing.T) {
 					}
 				},
 			})
-			r, err := f.tableOf(w).CommitStaged(t.Context(), tablecore.CommitStagedOptions{RequestID: "job", Staged: tokens, ExpectedVersion: c.expected})
+			r, err := openWeather(f.t, w).CommitStaged(t.Context(), tablecore.CommitStagedOptions{RequestID: "job", Staged: tokens, ExpectedVersion: c.expected})
 			if tableerr.TokenOf(err) != c.want || c.field != "" && fieldOf(err, "field") != c.field || !met {
 				t.Fatalf("got %+v, %v", r, err)
 			}
 			if err == nil && r.Replayed != c.replayed {
 				t.Errorf("got %+v", r)
 			}
-			f.table = f.tableOf(f.open(11))
+			f.table = openWeather(f.t, f.open(11))
 			if c.rows != nil {
 				if got, _ := f.scan(tablecore.ScanOptions{}); !slices.Equal(got, c.rows) {
 					t.Errorf("got %v, want %v", got, c.rows)

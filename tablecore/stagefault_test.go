@@ -225,7 +225,7 @@ func TestAbortMeetsCommit(t *testing.T) {
 			}})
 			removed[0], errs[0] = mine(t, w, tokens)
 			w.WaitForBackground()
-			f.table = f.tableOf(f.open(11))
+			f.table = openWeather(f.t, f.open(11))
 			rows, _ := f.scan(tablecore.ScanOptions{})
 			committed := errs[first] == nil
 			commitToken := tableerr.TokenOf(errs[first])

@@ -63,10 +63,7 @@ func newFixture(t *testing.T) *fixture {
 	if _, err := f.house.CreateTable(t.Context(), weatherOptions()); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if f.table, err = f.house.Table(t.Context(), weatherName); err != nil {
-		t.Fatal(err)
-	}
+	f.table = openWeather(t, f.house)
 	return f
 }
 

@@ -2,10 +2,7 @@ package tablecore_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -131,7 +128,7 @@ func (f *typesTable) check(profile string, types func(*arrow.Schema)) {
 	}
 	types(plan.Schema())
 	seen := 0
-	err = eachBatch(f.t.Context(), plan, func(batch arrow.RecordBatch) {
+	_, err = tabletest.EachBatch(f.t.Context(), plan, func(batch arrow.RecordBatch) error {
 		for i, c := range batch.Columns() {
 			if want := batch.Schema().Field(i).Type; !arrow.TypeEqual(c.DataType(), want, arrow.CheckMetadata()) {
 				f.t.Errorf("column %s is %s, the schema says %s", batch.ColumnName(i), c.DataType(), want)
@@ -146,31 +143,13 @@ func (f *typesTable) check(profile string, types func(*arrow.Schema)) {
 				f.t.Fatalf("got row\n%s\nwant\n%s", got, want)
 			}
 		}
+		return nil
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	if seen != len(f.rows) {
 		f.t.Errorf("%d rows came back of %d", seen, len(f.rows))
-	}
-}
-
-// eachBatch runs a plan.
-func eachBatch(ctx context.Context, plan *tablecore.ScanPlan, visit func(arrow.RecordBatch)) error {
-	reader, err := plan.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer reader.Release()
-	for {
-		batch, err := reader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		visit(batch)
 	}
 }
 
@@ -349,16 +328,8 @@ func TestEveryTypeSpills(t *testing.T) {
 			fields = []arrow.Field{{Name: "v", Type: tabletest.RandomType(rng, 4), Nullable: true}, {Name: "w", Type: tabletest.RandomType(rng, 4)}}
 		}
 		f := newTypesTableWith(t, seed, true, func(mem memory.Allocator) *tablecore.Warehouse {
-			w, err := tablecore.Open(t.Context(), tablecore.Options{Store: memstore.New(), Allocator: mem, Batches: bufpool.Poison(mem), Clock: tabletest.NewClock().Now,
+			w := tabletest.Open(t, tablecore.Options{Store: memstore.New(), Allocator: mem, Batches: bufpool.Poison(mem), Clock: tabletest.NewClock().Now,
 				Random: tabletest.Random(1), MemoryBudget: 256 << 10, Scratch: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := w.Close(); err != nil {
-					t.Error(err)
-				}
-			})
 			return w
 		}, fields...)
 		sizes := make([]int, 30)

@@ -15,6 +15,7 @@ import (
 
 	"contrail/tablecore"
 	"contrail/tablecore/objstore/localfs"
+	"contrail/tablecore/tabletest"
 )
 
 // updateRun is what the child process of TestUpdateMemory does to a table in a
@@ -91,15 +92,7 @@ func (r updateRun) open(t testing.TB) *tablecore.Warehouse {
 	if err != nil {
 		t.Fatal(err)
 	}
-	house, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, MemoryBudget: r.Budget, Scratch: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := house.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	house := tabletest.Open(t, tablecore.Options{Store: store, MemoryBudget: r.Budget, Scratch: t.TempDir()})
 	return house
 }
 

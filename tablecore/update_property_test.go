@@ -85,16 +85,9 @@ func newUpdated(t *testing.T, seed uint64) *updated {
 	if u.rng.IntN(2) == 0 {
 		options.MemoryBudget = 64 << 10
 	}
-	house, err := tablecore.Open(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := house.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := house.CreateTable(t.Context(), o); err != nil {
+	house := tabletest.Open(t, options)
+	var err error
+	if _, err = house.CreateTable(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if u.table, err = house.Table(t.Context(), typesName); err != nil {
@@ -234,7 +227,7 @@ func (u *updated) check() {
 		u.t.Fatal(err)
 	}
 	seen := 0
-	err = eachBatch(u.t.Context(), plan, func(batch arrow.RecordBatch) {
+	_, err = tabletest.EachBatch(u.t.Context(), plan, func(batch arrow.RecordBatch) error {
 		keys := make([]arrow.Array, u.keys.NumFields())
 		for i, f := range u.keys.Fields() {
 			keys[i] = batch.Column(batch.Schema().FieldIndices(f.Name)[0])
@@ -254,6 +247,7 @@ func (u *updated) check() {
 				}
 			}
 		}
+		return nil
 	})
 	if err != nil {
 		u.t.Fatal(err)

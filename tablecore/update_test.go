@@ -219,7 +219,7 @@ func TestUpdateRefusals(t *testing.T) {
 		want   string
 	}{
 		{"request id", with(func(o *tablecore.UpdateOptions) { o.RequestID, o.ExpectedVersion = "\t", 9 }), weather, `INVALID table="default.weather" field="request_id"`},
-		{"negative version", with(func(o *tablecore.UpdateOptions) { o.ExpectedVersion, o.Columns = -1, nil }), weather, `INVALID table="default.weather" field="expected_version"`},
+		{"negative version", with(func(o *tablecore.UpdateOptions) { o.ExpectedVersion, o.Columns = -1, nil }), weather, `INVALID table="default.weather" field="expected_version" value=-1`},
 		{"table id", with(func(o *tablecore.UpdateOptions) { o.TableID, o.ExpectedVersion = "x", 9 }), weather, `TABLE_NOT_FOUND table="default.weather"`},
 		{"version", with(func(o *tablecore.UpdateOptions) { o.ExpectedVersion, o.Columns = 0, nil }), short, `VERSION_CONFLICT table="default.weather" expected=0 found=1`},
 		{"version ahead", with(func(o *tablecore.UpdateOptions) { o.ExpectedVersion = 2 }), weather, `VERSION_CONFLICT table="default.weather" expected=2 found=1`},
@@ -373,11 +373,8 @@ func TestUpdateOfAnAppendOnlyTable(t *testing.T) {
 		m["configuration"].(map[string]any)["delta.appendOnly"] = "true"
 		return []action{{"metaData": m}}
 	})
-	var err error
-	if f.table, err = house.Table(t.Context(), weatherName); err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.update(tablecore.UpdateOptions{ExpectedVersion: 1}, rowsOf(rowAt("EWR", 0, "9")))
+	f.table = openWeather(t, house)
+	_, err := f.update(tablecore.UpdateOptions{ExpectedVersion: 1}, rowsOf(rowAt("EWR", 0, "9")))
 	var unsupported *tableerr.Unsupported
 	if !errors.As(err, &unsupported) || unsupported.Feature != "appendOnly" {
 		t.Errorf("got %v", err)

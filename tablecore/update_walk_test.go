@@ -133,15 +133,7 @@ func TestLostUpdateFaults(t *testing.T) {
 func TestRacingUpdates(t *testing.T) {
 	store := walkStore{dir: fastDir(t) + "/race"}
 	open := func(seed byte) *tablecore.Warehouse {
-		w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store.open(t), Clock: tabletest.NewClock().Now, Random: tabletest.Random(seed)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := w.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		w := tabletest.Open(t, tablecore.Options{Store: store.open(t), Clock: tabletest.NewClock().Now, Random: tabletest.Random(seed)})
 		return w
 	}
 	first := open(1)

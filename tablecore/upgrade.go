@@ -171,6 +171,10 @@ func (u *upgrade) request() (maintain.UpgradeRequest, error) {
 	switch {
 	case u.o.KeepSnapshots != "" && u.o.KeepSnapshotsUntil != nil:
 		return r, tableerr.InvalidField("keep_snapshots_until", "keep_snapshots_until does not go together with keep_snapshots")
+	case u.o.KeepSnapshotsUntil != nil && !u.o.KeepSnapshotsUntil.After(now):
+		e := tableerr.InvalidField("keep_snapshots_until", "keep_snapshots_until is a time to come, not %s", u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano))
+		e.Value = u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano)
+		return r, e
 	case u.o.KeepSnapshotsUntil != nil:
 		r.KeepUntil = *u.o.KeepSnapshotsUntil
 	case u.o.KeepSnapshots != "":

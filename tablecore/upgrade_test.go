@@ -306,12 +306,16 @@ func TestAdoptRefusals(t *testing.T) {
 		"a double entity":     {nil, with(func(o *tablecore.UpgradeOptions) { o.EntityColumns = []string{"temp"} }), `INVALID column="temp" type="double"`},
 		"no granularity":      {nil, with(func(o *tablecore.UpgradeOptions) { o.IndexGranularity = "" }), `INVALID field="index_granularity"`},
 		"two holds":           {nil, with(func(o *tablecore.UpgradeOptions) { o.KeepSnapshots, o.KeepSnapshotsUntil = "1d", &time.Time{} }), `INVALID field="keep_snapshots_until"`},
-		"no duration":         {nil, with(func(o *tablecore.UpgradeOptions) { o.KeepSnapshots = "soon" }), `INVALID field="keep_snapshots" value="soon"`},
-		"another version":     {nil, with(func(o *tablecore.UpgradeOptions) { o.ExpectedVersion = ptr(int64(4)) }), `VERSION_CONFLICT expected=4 found=0`},
-		"another table":       {nil, with(func(o *tablecore.UpgradeOptions) { o.TableID = "x" }), `TABLE_NOT_FOUND`},
-		"a null index":        {[]string{rowsOf(rowAt("EWR", 0, "0")), `[{"origin":"EWR","time_hour":3600000000},{"origin":"EWR"}]`}, adoption(), `NULL_KEY column="time_hour" row=2`},
-		"only nulls":          {[]string{`[{"origin":"EWR"}]`}, adoption(), `NULL_KEY column="time_hour" row=0`},
-		"a null entity":       {[]string{rowsOf(rowAt("EWR", 0, "0"), `{"time_hour":0}`, `{"origin":"EWR"}`)}, adoption(), `NULL_KEY column="origin" row=1`},
+		"a hold in the past": {nil, with(func(o *tablecore.UpgradeOptions) {
+			o.KeepSnapshotsUntil = ptr(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC))
+		}),
+			`INVALID field="keep_snapshots_until" value="2020-01-02T03:04:05Z"`},
+		"no duration":     {nil, with(func(o *tablecore.UpgradeOptions) { o.KeepSnapshots = "soon" }), `INVALID field="keep_snapshots" value="soon"`},
+		"another version": {nil, with(func(o *tablecore.UpgradeOptions) { o.ExpectedVersion = ptr(int64(4)) }), `VERSION_CONFLICT expected=4 found=0`},
+		"another table":   {nil, with(func(o *tablecore.UpgradeOptions) { o.TableID = "x" }), `TABLE_NOT_FOUND`},
+		"a null index":    {[]string{rowsOf(rowAt("EWR", 0, "0")), `[{"origin":"EWR","time_hour":3600000000},{"origin":"EWR"}]`}, adoption(), `NULL_KEY column="time_hour" row=2`},
+		"only nulls":      {[]string{`[{"origin":"EWR"}]`}, adoption(), `NULL_KEY column="time_hour" row=0`},
+		"a null entity":   {[]string{rowsOf(rowAt("EWR", 0, "0"), `{"time_hour":0}`, `{"origin":"EWR"}`)}, adoption(), `NULL_KEY column="origin" row=1`},
 		"a row twice": {[]string{rowsOf(rowAt("EWR", 0, "0"), rowAt("EWR", 0, "1"))}, adoption(),
 			`UNIQUENESS_VIOLATED violations=1 entity={"origin":"EWR"} interval="[1970-01-01T00:00:00Z, 1970-01-01T01:00:00Z)"`},
 		"rows of an hour in files": {[]string{rowsOf(rowAt("JFK", 3, "0"), rowAt("EWR", 2, "0")), rowsOf(rowAt("JFK", 3, "0")), rowsOf(rowAt("JFK", 3, "0"), rowAt("EWR", 2, "1"), rowAt("EWR", 2, "2"))}, adoption(),
@@ -532,8 +536,15 @@ func TestAdoptUnsorted(t *testing.T) {
 	if rows, _ := f.scan(tablecore.ScanOptions{Order: "unordered"}); len(rows) != 6 {
 		t.Errorf("it holds %q", rows)
 	}
-	if _, _, err := tabletest.Scan(t.Context(), f.table, tablecore.ScanOptions{}); tableerr.TokenOf(err) != tableerr.TokenUnsupported {
-		t.Errorf("a sorted scan gives %v", err)
+	if rows, _ := f.scan(tablecore.ScanOptions{}); len(rows) != 6 || rows[5] != jsonRow("JFK", 2, "5") {
+		t.Errorf("a sorted scan gives %q", rows)
+	}
+	latest, err := f.table.Latest(t.Context(), tablecore.LatestOptions{})
+	if err == nil {
+		err = latest.Run(t.Context(), func(arrow.RecordBatch) error { return nil })
+	}
+	if tableerr.TokenOf(err) != tableerr.TokenUnsupported {
+		t.Errorf("latest gives %v", err)
 	}
 	wantSteps(t, f.upgrade(tablecore.UpgradeOptions{}), "rewrite_files@3:3 build_derived_data:1 write_head:1")
 	if rows, _ := f.scan(tablecore.ScanOptions{}); len(rows) != 6 {

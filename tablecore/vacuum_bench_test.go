@@ -13,6 +13,7 @@ import (
 	"contrail/tablecore/objstore/localfs"
 	"contrail/tablecore/objstore/memstore"
 	"contrail/tablecore/objstore/meterstore"
+	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tabletest"
 )
 
@@ -98,6 +99,46 @@ func BenchmarkVacuum(b *testing.B) {
 	}
 }
 
+// vacuumReplaced makes a table whose files an optimize has replaced by one, and
+// returns it, a month later, with the vacuum that expires what was before.
+func vacuumReplaced(t testing.TB, n int) (run func() *tablecore.VacuumReport) {
+	t.Helper()
+	store, err := localfs.Open(t.TempDir(), localfs.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := tablecore.Options{Store: sharedStore{store}, Allocator: memory.DefaultAllocator, Maintenance: unmaintained}
+	if _, err := fillTrades(t, tabletest.Open(t, o), n, 1000, false).Optimize(t.Context(), tablecore.OptimizeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o.Clock = func() time.Time { return time.Now().Add(30 * day) }
+	table, err := tabletest.Open(t, o).Table(t.Context(), tabledef.Name{Namespace: "default", Table: "ticks"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() *tablecore.VacuumReport {
+		r, err := table.Vacuum(t.Context(), tablecore.VacuumOptions{Apply: true, Expire: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
+// BenchmarkVacuumReplaced removes what an optimize has replaced.
+func BenchmarkVacuumReplaced(b *testing.B) {
+	const files = 1000
+	for b.Loop() {
+		b.StopTimer()
+		run := vacuumReplaced(b, files)
+		b.StartTimer()
+		if r := run(); r.Deleted.Files != files {
+			b.Fatalf("%+v", r)
+		}
+	}
+	b.ReportMetric(files*float64(b.N)/b.Elapsed().Seconds(), "files/s")
+}
+
 // TestVacuumManyFiles: twenty thousand files are told of and removed a thousand at
 // a time, with three requests for each and a few for each thousand.
 func TestVacuumManyFiles(t *testing.T) {
@@ -108,7 +149,7 @@ func TestVacuumManyFiles(t *testing.T) {
 	a := &aged{t: t, clock: clock, store: store}
 	a.house = a.open(store, 1)
 	createWeather(t, a.house)
-	a.table = a.tableOf(a.house)
+	a.table = openWeather(a.t, a.house)
 	for i := range files {
 		a.put(fmt.Sprintf("data/%02x/%08x-abab-abab-abab-abababababab.parquet", i%256, i), "")
 	}

@@ -85,7 +85,7 @@ func (m *vacuumModel) step() {
 		err = m.table.WriteState(m.t.Context())
 	case n < 17:
 		m.house = m.open(m.store, byte(m.rng.IntN(256)))
-		m.table = m.tableOf(m.house)
+		m.table = openWeather(m.t, m.house)
 	default:
 		m.vacuum(m.rng.IntN(2) == 0)
 	}
@@ -123,7 +123,7 @@ func (m *vacuumModel) vacuum(expire bool) {
 // check reads some versions.
 func (m *vacuumModel) check(n int) {
 	m.t.Helper()
-	anew := m.tableOf(m.open(m.store, 77))
+	anew := openWeather(m.t, m.open(m.store, 77))
 	for range n {
 		version := m.rng.Int64N(int64(len(m.rows)))
 		for name, table := range map[string]*tablecore.Table{"the same process": m.table, "a new one": anew} {

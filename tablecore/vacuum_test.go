@@ -37,32 +37,15 @@ func newAged(t *testing.T) *aged {
 	a := &aged{t: t, clock: clock, store: memstore.NewWithClock(clock.Now)}
 	a.house = a.open(a.store, 1)
 	createWeather(t, a.house)
-	a.table = a.tableOf(a.house)
+	a.table = openWeather(a.t, a.house)
 	return a
 }
 
 // open opens the store as another process does.
 func (a *aged) open(store objstore.Store, seed byte) *tablecore.Warehouse {
 	a.t.Helper()
-	w, err := tablecore.Open(a.t.Context(), tablecore.Options{Store: sharedStore{store}, Allocator: memory.DefaultAllocator, Clock: a.clock.Now, Random: tabletest.Random(seed)})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			a.t.Error(err)
-		}
-	})
+	w := tabletest.Open(a.t, tablecore.Options{Store: sharedStore{store}, Allocator: memory.DefaultAllocator, Clock: a.clock.Now, Random: tabletest.Random(seed)})
 	return w
-}
-
-func (a *aged) tableOf(w *tablecore.Warehouse) *tablecore.Table {
-	a.t.Helper()
-	table, err := w.Table(a.t.Context(), weatherName)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return table
 }
 
 // append stores one row and returns its data file.

@@ -88,7 +88,7 @@ func TestVacuumIncomplete(t *testing.T) {
 	fault := faultstore.Wrap(sharedStore{a.store}, faultstore.Plan{Kind: faultstore.Error, Match: func(op objstore.Op, key string) bool {
 		return op == objstore.OpDelete && key == names[1]
 	}})
-	a.table = a.tableOf(a.open(fault, 3))
+	a.table = openWeather(a.t, a.open(fault, 3))
 	_, fates, err := a.tryVacuum(tablecore.VacuumOptions{Apply: true})
 	var incomplete *tableerr.VacuumIncomplete
 	if !errors.As(err, &incomplete) || incomplete.Path != names[1] || !errors.Is(err, faultstore.ErrInjected) || incomplete.Table != "default.weather" {
@@ -131,7 +131,7 @@ func TestVacuumMeanwhile(t *testing.T) {
 				Match:  func(op objstore.Op, key string) bool { return op == objstore.OpHead && key == orphan },
 				Before: func(objstore.Op, string) { c.do(a) },
 			})
-			a.table = a.tableOf(a.open(fault, 3))
+			a.table = openWeather(a.t, a.open(fault, 3))
 			r, fates := a.vacuum(tablecore.VacuumOptions{Apply: true})
 			if got := fate(fates[orphan]); got != c.want || r.Considered.Files != 1 || r.Deleted.Files != 0 {
 				t.Errorf("it is %q, %+v", got, r)
@@ -149,7 +149,7 @@ func TestVacuumRereads(t *testing.T) {
 	a.rollback(0)
 	a.clock.Advance(30 * day)
 	a.append(2) // version 4
-	rival := a.tableOf(a.open(a.store, 5))
+	rival := openWeather(a.t, a.open(a.store, 5))
 	lists := 0
 	fault := faultstore.Wrap(sharedStore{a.store}, faultstore.Plan{
 		Match: func(op objstore.Op, key string) bool {
@@ -165,7 +165,7 @@ func TestVacuumRereads(t *testing.T) {
 			}
 		},
 	})
-	a.table = a.tableOf(a.open(fault, 3))
+	a.table = openWeather(a.t, a.open(fault, 3))
 	if _, fates, err := a.tryVacuum(tablecore.VacuumOptions{Apply: true}); err != nil || fate(fates[path]) != "retained referenced_by_commit 1" {
 		t.Errorf("%v, %v", fates, err)
 	}

@@ -25,10 +25,7 @@ func BenchmarkAppend(b *testing.B) {
 		if _, err := w.CreateTable(b.Context(), weatherOptions()); err != nil {
 			b.Fatal(err)
 		}
-		table, err := w.Table(b.Context(), weatherName)
-		if err != nil {
-			b.Fatal(err)
-		}
+		table := openWeather(b, w)
 		a := &appender{table: table}
 		a.run(b, 64, history, false)
 		for _, clients := range []int{1, 16} {

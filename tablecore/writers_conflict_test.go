@@ -188,7 +188,7 @@ func TestRevalidate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := memstore.New()
-			w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+			w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 			if _, err := w.CreateTable(t.Context(), weatherOptions()); err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +236,7 @@ func removeNewest(t *testing.T, store objstore.Store) {
 // open.
 func TestFormatFirst(t *testing.T) {
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	if _, err := w.CreateTable(t.Context(), weatherOptions()); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestFormatFirst(t *testing.T) {
 	zero := int64(0)
 	for what, call := range map[string]func() error{
 		"open": func() error {
-			_, err := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator).Table(t.Context(), weatherName)
+			_, err := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator).Table(t.Context(), weatherName)
 			return err
 		},
 		"append": func() error { _, err := putRows(t, table, tablecore.AppendOptions{}, rows); return err },
@@ -278,7 +278,7 @@ func TestFormatFirst(t *testing.T) {
 // that brings the schema is under way.
 func TestAdoptionKeepsWhatOthersSet(t *testing.T) {
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	o := weatherOptions()
 	o.Schema, o.IndexType = nil, "timestamp"
 	if _, err := w.CreateTable(t.Context(), o); err != nil {
@@ -301,7 +301,7 @@ func TestAdoptionKeepsWhatOthersSet(t *testing.T) {
 // that are gone by now.
 func TestStaleRefusal(t *testing.T) {
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	if _, err := w.CreateTable(t.Context(), weatherOptions()); err != nil {
 		t.Fatal(err)
 	}

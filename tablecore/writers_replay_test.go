@@ -36,41 +36,18 @@ func looseOptions() tablecore.CreateOptions {
 func looseTable(t *testing.T) (*tablecore.Table, objstore.Store) {
 	t.Helper()
 	store := memstore.New()
-	w := tabletest.Warehouse(t, shared{store}, memory.DefaultAllocator)
+	w := tabletest.Warehouse(t, sharedStore{store}, memory.DefaultAllocator)
 	if _, err := w.CreateTable(t.Context(), looseOptions()); err != nil {
 		t.Fatal(err)
 	}
 	return openWeather(t, w), store
 }
 
-// shared is a store that outlives the warehouses on it.
-type shared struct{ objstore.Store }
-
-func (shared) Close() error { return nil }
-
-func openWeather(t *testing.T, w *tablecore.Warehouse) *tablecore.Table {
-	t.Helper()
-	table, err := w.Table(t.Context(), weatherName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
-}
-
 // anotherProcess opens the weather table of a store anew, with randomness of
 // its own.
 func anotherProcess(t *testing.T, store objstore.Store) *tablecore.Table {
 	t.Helper()
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: shared{store}, Clock: tabletest.NewClock().Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return openWeather(t, w)
+	return openWeather(t, tabletest.Open(t, tablecore.Options{Store: sharedStore{store}, Clock: tabletest.NewClock().Now}))
 }
 
 // putRows appends JSON rows, each argument a batch.
@@ -351,7 +328,7 @@ func TestCommitUnknown(t *testing.T) {
 				_, store := looseTable(t)
 				commit := "_delta_log/00000000000000000001.json"
 				// The put's answer is lost, and the commit cannot be read.
-				unreadable := faultstore.Wrap(shared{store}, faultstore.Plan{})
+				unreadable := faultstore.Wrap(sharedStore{store}, faultstore.Plan{})
 				lost := faultstore.Wrap(unreadable, faultstore.Plan{})
 				table := openWeather(t, tabletest.Warehouse(t, lost, memory.DefaultAllocator))
 				lost.Arm(faultstore.Plan{Kind: kind, Match: func(op objstore.Op, key string) bool { return op == objstore.OpPutAllIfAbsent },
@@ -412,7 +389,7 @@ func TestRequestIDOfServer(t *testing.T) {
 func TestCreateUnknown(t *testing.T) {
 	commit := "_delta_log/00000000000000000000.json"
 	store := memstore.New()
-	unreadable := faultstore.Wrap(shared{store}, faultstore.Plan{Kind: faultstore.Error,
+	unreadable := faultstore.Wrap(sharedStore{store}, faultstore.Plan{Kind: faultstore.Error,
 		Match: func(op objstore.Op, key string) bool { return op == objstore.OpGet && key == commit }})
 	lost := faultstore.Wrap(unreadable, faultstore.Plan{Kind: faultstore.ErrorAfterEffect,
 		Match: func(op objstore.Op, key string) bool { return op == objstore.OpPutIfAbsent && key == commit }})

@@ -98,7 +98,7 @@ var layers = map[string][]string{
 	},
 	"tablecore/internal/scan": {
 		"tablecore/internal/assemble", "tablecore/internal/convert", "tablecore/internal/datafile",
-		"tablecore/internal/derived", "tablecore/internal/filecache", "tablecore/internal/interval",
+		"tablecore/internal/derived", "tablecore/internal/entitykey", "tablecore/internal/filecache", "tablecore/internal/interval",
 		"tablecore/internal/lastvalue", "tablecore/internal/predicate", "tablecore/internal/series",
 		"tablecore/internal/snapshot", "tablecore/tabledef", "tablecore/tableerr",
 	},

@@ -70,7 +70,7 @@ func (e *TableExists) Fields() []Field { return e.fields() }
 // VersionNotFound reports a version the table never had.
 type VersionNotFound struct {
 	About
-	Version, Current int64
+	Version, Current int64  // Version is −1 for a time before the first one
 	Msg              string // a more exact sentence, when there is one
 }
 
@@ -89,7 +89,11 @@ func (e *VersionNotFound) Text() string {
 
 // Fields implements Error.
 func (e *VersionNotFound) Fields() []Field {
-	return e.fields(Field{"version", e.Version}, Field{"current", e.Current})
+	var version any
+	if e.Version >= 0 {
+		version = e.Version
+	}
+	return e.fields(Field{"version", version}, Field{"current", e.Current})
 }
 
 // VersionExpired reports a version that is no longer retained.

@@ -38,6 +38,7 @@ var every = []struct {
 	{&TableNotFound{}, TokenTableNotFound, ``},
 	{&TableExists{}, TokenTableExists, ``},
 	{&VersionNotFound{Version: 1, Current: 0}, TokenVersionNotFound, `version=1 current=0`},
+	{&VersionNotFound{Version: -1, Current: 4}, TokenVersionNotFound, `version=null current=4`},
 	{&VersionExpired{Version: 1, Current: 3}, TokenVersionExpired, `version=1 current=3`},
 	{&RequestIDReused{RequestID: "r", Version: 3}, TokenRequestIDReused, `request_id="r" version=3`},
 	{&FormatUnreadable{TableFormat: "9", SupportedFormat: "0.3.0"}, TokenFormatUnreadable, `table_format="9" supported_format="0.3.0"`},

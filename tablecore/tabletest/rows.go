@@ -2,9 +2,7 @@ package tabletest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -133,27 +131,14 @@ func cellOf(arr arrow.Array, i int) (any, error) {
 
 // ScanRows runs a plan to its end and returns its rows in order.
 func ScanRows(ctx context.Context, plan *tablecore.ScanPlan) ([]Row, error) {
-	reader, err := plan.Open(ctx)
+	var rows []Row
+	_, err := EachBatch(ctx, plan, func(batch arrow.RecordBatch) error {
+		more, err := RowsOf(batch)
+		rows = append(rows, more...)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer reader.Release()
-	var rows []Row
-	for {
-		batch, err := reader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !batch.Schema().Equal(plan.Schema()) {
-			return nil, fmt.Errorf("a batch has schema %s, the plan %s", batch.Schema(), plan.Schema())
-		}
-		more, err := RowsOf(batch)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, more...)
-	}
+	return rows, nil
 }

@@ -52,8 +52,14 @@ func (c *Clock) Advance(d time.Duration) {
 // Where mem counts what it gives, the batches of scans are poisoned.
 func Warehouse(t testing.TB, store objstore.Store, mem memory.Allocator) *tablecore.Warehouse {
 	t.Helper()
-	w, err := tablecore.Open(t.Context(), tablecore.Options{Store: store, Allocator: mem, Batches: batches(mem), Clock: NewClock().Now, Random: Random(1),
+	return Open(t, tablecore.Options{Store: store, Allocator: mem, Batches: batches(mem), Clock: NewClock().Now, Random: Random(1),
 		Maintenance: tablecore.Maintenance{Off: true}})
+}
+
+// Open opens a warehouse and closes it with the test.
+func Open(t testing.TB, o tablecore.Options) *tablecore.Warehouse {
+	t.Helper()
+	w, err := tablecore.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,28 +148,40 @@ func Scan(ctx context.Context, t *tablecore.Table, o tablecore.ScanOptions) ([]s
 	if err != nil {
 		return nil, tablecore.ScanStats{}, err
 	}
-	reader, err := plan.Open(ctx)
+	var rows []string
+	stats, err := EachBatch(ctx, plan, func(batch arrow.RecordBatch) error {
+		more, err := rowTexts(batch)
+		rows = append(rows, more...)
+		return err
+	})
 	if err != nil {
 		return nil, tablecore.ScanStats{}, err
 	}
+	return rows, stats, nil
+}
+
+// EachBatch runs a plan to its end, or to the first error of visit, to which a
+// batch is lent, and returns the scan's statistics.
+func EachBatch(ctx context.Context, plan *tablecore.ScanPlan, visit func(arrow.RecordBatch) error) (tablecore.ScanStats, error) {
+	reader, err := plan.Open(ctx)
+	if err != nil {
+		return tablecore.ScanStats{}, err
+	}
 	defer reader.Release()
-	var rows []string
 	for {
 		batch, err := reader.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return rows, reader.Stats(), nil
+			return reader.Stats(), nil
 		}
 		if err != nil {
-			return nil, tablecore.ScanStats{}, err
+			return tablecore.ScanStats{}, err
 		}
 		if !batch.Schema().Equal(plan.Schema()) {
-			return nil, tablecore.ScanStats{}, fmt.Errorf("a batch has schema %s, the plan %s", batch.Schema(), plan.Schema())
+			return tablecore.ScanStats{}, fmt.Errorf("a batch has schema %s, the plan %s", batch.Schema(), plan.Schema())
 		}
-		more, err := rowTexts(batch)
-		if err != nil {
-			return nil, tablecore.ScanStats{}, err
+		if err := visit(batch); err != nil {
+			return tablecore.ScanStats{}, err
 		}
-		rows = append(rows, more...)
 	}
 }
 

@@ -112,6 +112,19 @@ func (l *Log) Refresh(ctx context.Context, s *State) (*State, []*Commit, error) 
 	return s, commits, nil
 }
 
+// HasCommit says whether the log holds the commit of a version. It costs one
+// store operation.
+func (l *Log) HasCommit(ctx context.Context, version int64) (bool, error) {
+	_, err := l.store.Head(ctx, CommitKey(version))
+	if errors.Is(err, objstore.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for commit %d: %w", version, err)
+	}
+	return true, nil
+}
+
 // WithdrawCommit takes back a commit that this process has just put and must
 // not acknowledge, because the version it was made on has gone meanwhile
 // (Stands): it is deleted if its bytes are the ones given. Whether or not it

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/internal/filecache"
@@ -28,6 +29,10 @@ const (
 // time.
 type cursor struct {
 	open      func(ctx context.Context) (*filecache.File, error)
+	of        *snapshot.File
+	view      *view  // nil, or how the rows of the file are counted
+	room      *int64 // bytes that the reader may still hold of files with a view
+	mem       memory.Allocator
 	fields    []arrow.Field
 	batchRows int
 	hold      bool // the file stays open between batches
@@ -50,7 +55,9 @@ type cursor struct {
 
 // newCursor reads columns of a file.
 func (p *Plan) newCursor(f *snapshot.File, columns []string, batch int, hold bool) *cursor {
+	room := UnsortedBytes
 	return &cursor{
+		of: f, view: p.viewIfAny(f), room: &room, mem: p.data.Allocator(),
 		open:   func(ctx context.Context) (*filecache.File, error) { return p.data.Open(ctx, p.snap, f) },
 		fields: snapshot.StorageFields(p.snap.Def, columns), batchRows: batch, hold: hold,
 	}
@@ -137,6 +144,9 @@ func (c *cursor) reopen(ctx context.Context) error {
 // load decodes the next batch.
 func (c *cursor) load(ctx context.Context) error {
 	c.drop()
+	if c.view != nil {
+		return c.loadView(ctx)
+	}
 	if c.rows == nil {
 		if err := c.reopen(ctx); err != nil {
 			return err
@@ -163,6 +173,20 @@ func (c *cursor) load(ctx context.Context) error {
 	if !c.hold {
 		c.closeFile()
 	}
+	return c.screen()
+}
+
+// loadView decodes all rows of a file with a view, in order.
+func (c *cursor) loadView(ctx context.Context) error {
+	if err := c.reopen(ctx); err != nil {
+		return err
+	}
+	defer c.closeFile()
+	var err error
+	if c.batch, err = c.view.read(ctx, c.mem, c.of, c.file, c.fields, c.room); err != nil {
+		return err
+	}
+	c.first, c.block = 0, -1
 	return c.screen()
 }
 

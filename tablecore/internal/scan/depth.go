@@ -42,6 +42,15 @@ func compareAt(keyA string, a uint64, keyB string, b uint64) int {
 
 // rowWidth estimates the memory a decoded row of the columns takes.
 func (p *Plan) rowWidth(columns []string) int64 {
+	stored := 0.0
+	for i := range p.files {
+		stored = max(stored, p.rowBytes(i))
+	}
+	return p.widthOf(columns, stored)
+}
+
+// widthOf is rowWidth for rows of so many bytes on disk.
+func (p *Plan) widthOf(columns []string, stored float64) int64 {
 	const textBytes = 16
 	width := int64(8) // for the ordinal of a row that is merged
 	for _, f := range snapshot.StorageFields(p.snap.Def, columns) {
@@ -50,10 +59,6 @@ func (p *Plan) rowWidth(columns []string) int64 {
 		} else {
 			width += textBytes
 		}
-	}
-	stored := 0.0
-	for i := range p.files {
-		stored = max(stored, p.rowBytes(i))
 	}
 	return max(width, int64(stored))
 }

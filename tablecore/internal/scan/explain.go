@@ -73,7 +73,11 @@ func (p *Plan) missed(ctx context.Context, f *snapshot.File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(index.Directory, func(r derived.Run) bool { return p.query.entities.Match(r.Key) }) {
+	directory := index.Directory
+	if v := p.viewIfAny(f); v != nil {
+		directory = v.directory
+	}
+	if slices.ContainsFunc(directory, func(r derived.Run) bool { return p.query.entities.Match(r.Key) }) {
 		return ReasonRange, nil
 	}
 	return ReasonEntity, nil
@@ -81,6 +85,9 @@ func (p *Plan) missed(ctx context.Context, f *snapshot.File) (string, error) {
 
 // explainRows returns the rows of runs that the file's statistics leave.
 func (p *Plan) explainRows(ctx context.Context, f *snapshot.File, runs []derived.Run) (ranges []datafile.RowRange, err error) {
+	if v := p.viewIfAny(f); v != nil { // it is read as a whole
+		return []datafile.RowRange{{End: int64(len(v.order))}}, nil
+	}
 	for _, run := range runs {
 		ranges = append(ranges, datafile.RowRange{Start: run.Start, End: run.End})
 	}

@@ -28,6 +28,10 @@ type Plan struct {
 	units int             // of the whole scan
 	bytes float64         // that the units' rows weigh
 	err   error
+
+	viewing sync.Mutex
+	views   map[*snapshot.File]*view // of files that are not sorted
+	viewed  int64                    // bytes that their rows take
 }
 
 // NewPlan resolves a request and prunes files by what the log says about them.

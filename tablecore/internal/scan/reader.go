@@ -54,6 +54,7 @@ type Reader struct {
 	block   int64 // rows of a block
 	blocks  int   // begun so far
 	limit   int64 // rows that may still be given, −1 = any
+	room    int64 // bytes that may still be held of unsorted files
 	done    bool
 	pending []arrow.RecordBatch
 	current arrow.RecordBatch
@@ -66,7 +67,7 @@ func (p *Plan) Open(ctx context.Context) (*Reader, error) {
 	if err := p.load(ctx); err != nil {
 		return nil, err
 	}
-	r := &Reader{plan: p, cursors: map[int]*cursor{}, limit: p.query.limit, columns: slices.Clone(p.query.columns), index: -1}
+	r := &Reader{plan: p, cursors: map[int]*cursor{}, limit: p.query.limit, room: UnsortedBytes, columns: slices.Clone(p.query.columns), index: -1}
 	if len(p.files) == 0 {
 		r.stats.FilesSkipped, r.done = int64(len(p.snap.Files)), true
 		return r, nil
@@ -138,7 +139,7 @@ func (r *Reader) cursorOf(file int) *cursor {
 		return c
 	}
 	c = r.plan.newCursor(r.plan.files[file], r.columns, r.rows, r.hold)
-	c.filter, c.started = r.plan.query.filter, r.started
+	c.filter, c.started, c.room = r.plan.query.filter, r.started, &r.room
 	if r.wanted != nil {
 		for _, w := range r.wanted[file] {
 			c.want(w)
@@ -155,6 +156,10 @@ func (r *Reader) cursorOf(file int) *cursor {
 // started takes out the rows that the file's statistics rule out, and counts
 // the row groups.
 func (r *Reader) started(ctx context.Context, c *cursor, f *filecache.File) error {
+	if c.view != nil {
+		r.stats.RowGroups += int64(len(f.RowGroups()))
+		return nil
+	}
 	if r.plan.query.filter != nil && !r.plan.query.unpruned {
 		live, err := r.plan.live(ctx, f.File)
 		if err != nil {

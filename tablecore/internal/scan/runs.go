@@ -7,7 +7,6 @@ import (
 	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/snapshot"
-	"contrail/tablecore/tableerr"
 )
 
 // chunkRows is how many rows of an unordered scan are one unit.
@@ -36,11 +35,15 @@ func (p *Plan) fileRuns(ctx context.Context, f *snapshot.File) ([]derived.Run, e
 	if err != nil {
 		return nil, err
 	}
+	directory := index.Directory
 	if !index.Sorted() {
-		return nil, &tableerr.Unsupported{Feature: "unsorted data files", Path: f.Path,
-			Msg: "a data file is not sorted by entity and index: scan with \"order\":\"unordered\" and without entities, start and end, or rewrite it with optimize"}
+		v, err := p.viewOf(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		directory = v.directory
 	}
-	runs, partial := p.pick(index.Directory)
+	runs, partial := p.pick(directory)
 	if !partial {
 		return runs, nil
 	}
@@ -132,11 +135,15 @@ func (p *Plan) refine(ctx context.Context, f *snapshot.File, runs []derived.Run)
 }
 
 // narrow drops the pages at either end of the partial runs whose bounds lie
-// outside the span, and makes the cursor want what is left.
+// outside the span, and makes the cursor want what is left. Those of a view are
+// in no page.
 func (p *Plan) narrow(ctx context.Context, f *snapshot.File, c *cursor, runs []derived.Run) error {
-	zones, err := p.indexZones(ctx, f)
-	if err != nil {
-		return err
+	var zones []indexZone
+	if c.view == nil {
+		var err error
+		if zones, err = p.indexZones(ctx, f); err != nil {
+			return err
+		}
 	}
 	for i := range runs {
 		r := &runs[i]

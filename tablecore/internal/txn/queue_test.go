@@ -62,7 +62,7 @@ func together(t *testing.T, table *Table, hold *holdStore, edits ...*edit) []out
 
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	for range 20_000 {
+	for range 600_000 { // a minute or more
 		if ok() {
 			return
 		}

@@ -183,13 +183,31 @@ func (t *Table) refresh(ctx context.Context) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-// At returns the snapshot of a version: from memory if it is there, else from
-// the log. VERSION_NOT_FOUND and VERSION_EXPIRED name the current version.
-func (t *Table) At(ctx context.Context, version int64) (*snapshot.Snapshot, error) {
-	if s := t.kept(version); s != nil && version >= t.Current().Upkeep.OldestVersion {
+// Follow is Refresh for who does not write on what it returns: with nothing new
+// it costs one store operation, since it does not look whether the newest version
+// in memory still stands.
+func (t *Table) Follow(ctx context.Context) (*snapshot.Snapshot, error) {
+	s := t.Current()
+	newer, err := t.cfg.Log.HasCommit(ctx, s.Version()+1)
+	if err != nil {
+		return nil, StoreError(err)
+	}
+	if !newer {
 		return s, nil
 	}
-	current, err := t.Refresh(ctx)
+	return t.Refresh(ctx)
+}
+
+// At returns the snapshot of a version: from memory if it is there, else from
+// the log. VERSION_NOT_FOUND and VERSION_EXPIRED name the current version. For
+// one in memory, too, newer commits are looked for first: another writer may have
+// moved the table to a format that is not read here, or may have expired it.
+func (t *Table) At(ctx context.Context, version int64) (*snapshot.Snapshot, error) {
+	look := t.Refresh
+	if t.kept(version) != nil {
+		look = t.Follow
+	}
+	current, err := look(ctx)
 	if err != nil {
 		return nil, err
 	}

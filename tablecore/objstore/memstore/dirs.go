@@ -51,7 +51,9 @@ func (n *node) collect(path, prefix, after string, found *[]objstore.Info) {
 		key := path + name
 		switch {
 		case child.isDir():
-			child.collect(key+"/", prefix, after, found)
+			if below := key + "/"; strings.HasPrefix(below, prefix) || strings.HasPrefix(prefix, below) {
+				child.collect(below, prefix, after, found)
+			}
 		case strings.HasPrefix(key, prefix) && key > after:
 			*found = append(*found, objstore.Info{Key: key, Size: int64(len(child.data)), Modified: child.modified})
 		}
