@@ -38,8 +38,7 @@ var createTableFields = []fieldOf[CreateTable]{
 	{Field{"index_column", "string", true, "The column that orders the rows."}, textInto(func(c *CreateTable) *string { return &c.IndexColumn })},
 	{Field{"index_type", "string", false, "`timestamp`, `int64` or `uint64`; required without a schema."}, textInto(func(c *CreateTable) *string { return &c.IndexType })},
 	{Field{"index_granularity", "string or integer", false, "Width of an interval: `\"1h\"` for timestamps, an integer for integers; may be left out with uniqueness `none` only."}, granularityInto(func(c *CreateTable) *string { return &c.IndexGranularity })},
-	{Field{"entity_columns", "list<string>", false, "The columns that identify a series; default `[]`."},
-		func(c *CreateTable, v value) (f *fault) { c.EntityColumns, f = v.textList(); return f }},
+	{Field{"entity_columns", "list<string>", false, "The columns that identify a series; default `[]`."}, textsInto(func(c *CreateTable) *[]string { return &c.EntityColumns })},
 	{Field{"timezone", "string", false, "An IANA name, `UTC` or a fixed offset; informative."}, optionalTextInto(func(c *CreateTable) **string { return &c.Timezone })},
 	{Field{"uniqueness", "string", false, "What an append into a filled interval does: `reject` (default) is INTERVAL_OVERLAP, `overwrite` replaces the rows there, `none` adds to them."}, textInto(func(c *CreateTable) *string { return &c.Uniqueness })},
 	{Field{"ingest_time_column", "string", false, "Name of the insertion-time column; default `_ingest_ts`, `\"\"` for none."}, optionalTextInto(func(c *CreateTable) **string { return &c.IngestTimeColumn })},
@@ -164,19 +163,14 @@ type DescribeTable struct {
 
 var describeTableFields = []fieldOf[DescribeTable]{
 	tableField(func(d *DescribeTable) *string { return &d.Table }),
-	{Field{"version", "int64", false, "The version to describe; left out: the newest."}, optionalInto(0, func(d *DescribeTable) **int64 { return &d.Version })},
+	versionField("describe", func(d *DescribeTable) **int64 { return &d.Version }),
 	asOfField(func(d *DescribeTable) **time.Time { return &d.AsOf }),
 	tableIDField(func(d *DescribeTable) *string { return &d.TableID }),
 }
 
 // ParseDescribeTable reads the body of describe_table.
 func ParseDescribeTable(body []byte) (*DescribeTable, error) {
-	return parseBody(body, describeTableFields, func(d *DescribeTable) *fault {
-		if d.Version != nil && d.AsOf != nil {
-			return faultf("does not go together with version").inKey("as_of")
-		}
-		return nil
-	})
+	return parseBody(body, describeTableFields, func(d *DescribeTable) *fault { return oneVersion(d.Version, d.AsOf) })
 }
 
 // ParseServerInfo checks the body of server_info, which has no field.

@@ -27,8 +27,7 @@ var appendFields = []fieldOf[Append]{
 	tableField(func(a *Append) *string { return &a.Table }),
 	rowsField(func(a *Append) **int64 { return &a.Rows }),
 	endField(func(a *Append) *bool { return &a.EndMarker }),
-	{Field{"expected_version", "int64", false, "Another current version is VERSION_CONFLICT."},
-		optionalInto(0, func(a *Append) **int64 { return &a.ExpectedVersion })},
+	expectedField(func(a *Append) **int64 { return &a.ExpectedVersion }),
 	requestIDField(func(a *Append) *string { return &a.RequestID }),
 	compressionField(func(a *Append) *string { return &a.Compression }),
 	groupRowsField(func(a *Append) **int64 { return &a.MaxRowsPerRowGroup }),
@@ -92,14 +91,10 @@ func (v value) requestID() (string, *fault) {
 // Put is what the command of a DoPut asks for: an *Append, an *UpdateRows or a
 // *Stage.
 type Put interface {
+	TableRequest
 	// Encode returns a command that ParsePut reads as the same request.
 	Encode() ([]byte, error)
-	isPut()
 }
-
-func (*Append) isPut()     {}
-func (*UpdateRows) isPut() {}
-func (*Stage) isPut()      {}
 
 // ParsePut reads the CMD descriptor of a DoPut.
 func ParsePut(command []byte) (Put, error) {
@@ -140,17 +135,28 @@ func (a *Append) Encode() ([]byte, error) {
 	var w objectWriter
 	w.text("op", OpAppend)
 	w.text("table", a.Table)
-	w.optional("rows", a.Rows)
-	if a.EndMarker {
-		w.text("end", "marker")
-	}
+	w.ending(a.Rows, a.EndMarker)
 	w.optional("expected_version", a.ExpectedVersion)
 	w.filledText("request_id", a.RequestID)
-	w.filledText("compression", a.Compression)
-	w.optional("max_rows_per_row_group", a.MaxRowsPerRowGroup)
-	w.optional("max_bytes_per_row_group", a.MaxBytesPerRowGroup)
+	w.fileSettings(a.Compression, a.MaxRowsPerRowGroup, a.MaxBytesPerRowGroup)
 	w.filledText("table_id", a.TableID)
 	return w.finish()
+}
+
+// ending writes what rowsField and endField read.
+func (w *objectWriter) ending(rows *int64, marker bool) {
+	w.optional("rows", rows)
+	if marker {
+		w.text("end", "marker")
+	}
+}
+
+// fileSettings writes what compressionField, groupRowsField and groupBytesField
+// read.
+func (w *objectWriter) fileSettings(compression string, groupRows, groupBytes *int64) {
+	w.filledText("compression", compression)
+	w.optional("max_rows_per_row_group", groupRows)
+	w.optional("max_bytes_per_row_group", groupBytes)
 }
 
 // markerMessage is the metadata-only message that ends a put which announced

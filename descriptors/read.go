@@ -36,22 +36,38 @@ func versionedFields(op string) []fieldOf[Listing] {
 	return []fieldOf[Listing]{
 		opField[Listing](op),
 		tableField(func(l *Listing) *string { return &l.Table }),
-		{Field{"version", "int64", false, "The version to list; left out: the newest."}, optionalInto(0, func(l *Listing) **int64 { return &l.Version })},
+		versionField("list", func(l *Listing) **int64 { return &l.Version }),
 		asOfField(func(l *Listing) **time.Time { return &l.AsOf }),
 		tableIDField(func(l *Listing) *string { return &l.TableID }),
 	}
 }
 
-// asOfField is the field that means a version by its time.
+// versionField and asOfField say which version is meant. use is what is done
+// with it.
+func versionField[T any](use string, target func(*T) **int64) fieldOf[T] {
+	return fieldOf[T]{Field{"version", "int64", false, "The version to " + use + "; left out: the newest."}, optionalInto(0, target)}
+}
+
 func asOfField[T any](target func(*T) **time.Time) fieldOf[T] {
-	return fieldOf[T]{Field{"as_of", "string", false, "A time with its zone in RFC 3339, in place of `version`: the newest version committed at or before it."},
-		func(into *T, v value) *fault {
-			moment, f := v.moment()
-			if f == nil {
-				*target(into) = &moment
-			}
-			return f
-		}}
+	return fieldOf[T]{Field{"as_of", "string", false, "A time with its zone in RFC 3339, in place of `version`: the newest version committed at or before it."}, momentInto(target)}
+}
+
+// oneVersion refuses a version that is named twice.
+func oneVersion(version *int64, asOf *time.Time) *fault {
+	if version != nil && asOf != nil {
+		return faultf("does not go together with version").inKey("as_of")
+	}
+	return nil
+}
+
+func momentInto[T any](target func(*T) **time.Time) func(*T, value) *fault {
+	return func(into *T, v value) *fault {
+		moment, f := v.moment()
+		if f == nil {
+			*target(into) = &moment
+		}
+		return f
+	}
 }
 
 // moment reads a time in RFC 3339.
@@ -90,7 +106,7 @@ func parseRead(root string, body []byte, ticket bool) (*Read, error) {
 		return nil, err
 	}
 	listing := func(fields []fieldOf[Listing]) (*Read, error) {
-		l, err := parseFields(root, v, fields, checkListing)
+		l, err := parseFields(root, v, fields, func(l *Listing) *fault { return oneVersion(l.Version, l.AsOf) })
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +127,7 @@ func parseRead(root string, body []byte, ticket bool) (*Read, error) {
 	case OpTables:
 		return listing(tablesFields)
 	case OpLatest:
-		l, err := parseFields(root, v, latestFields, checkLatest)
+		l, err := parseFields(root, v, latestFields, func(l *Latest) *fault { return oneVersion(l.Version, l.AsOf) })
 		if err != nil {
 			return nil, err
 		}
@@ -135,13 +151,6 @@ func parseScan(root string, v value, fields []fieldOf[Scan], ticket, explain boo
 		return nil, err
 	}
 	return &Read{Scan: s}, nil
-}
-
-func checkListing(l *Listing) *fault {
-	if l.Version != nil && l.AsOf != nil {
-		return faultf("does not go together with version").inKey("as_of")
-	}
-	return nil
 }
 
 // Encode returns the listing as one JSON object without blanks, its fields in

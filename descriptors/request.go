@@ -213,6 +213,13 @@ func textInto[T any](target func(*T) *string) func(*T, value) *fault {
 	}
 }
 
+func textsInto[T any](target func(*T) *[]string) func(*T, value) *fault {
+	return func(into *T, v value) (f *fault) {
+		*target(into), f = v.textList()
+		return f
+	}
+}
+
 func boolInto[T any](target func(*T) *bool) func(*T, value) *fault {
 	return func(into *T, v value) (f *fault) {
 		*target(into), f = v.boolean()
@@ -251,3 +258,25 @@ func expectedField[T any](target func(*T) **int64) fieldOf[T] {
 func tableIDField[T any](target func(*T) *string) fieldOf[T] {
 	return fieldOf[T]{Field{"table_id", "string", false, "The table's id; another one means that the table was dropped and made again, and is TABLE_NOT_FOUND."}, textInto(target)}
 }
+
+// TableRequest is a put, or an action on a table that must be there.
+type TableRequest interface {
+	// TableName is the table's name as the client wrote it, with or without its
+	// namespace.
+	TableName() string
+}
+
+// TableName implements TableRequest, as do the others.
+func (r *Append) TableName() string        { return r.Table }
+func (r *UpdateRows) TableName() string    { return r.Table }
+func (r *Stage) TableName() string         { return r.Table }
+func (r *DescribeTable) TableName() string { return r.Table }
+func (r *AddColumns) TableName() string    { return r.Table }
+func (r *Optimize) TableName() string      { return r.Table }
+func (r *Upgrade) TableName() string       { return r.Table }
+func (r *Rollback) TableName() string      { return r.Table }
+func (r *SetProperties) TableName() string { return r.Table }
+func (r *Checkpoint) TableName() string    { return r.Table }
+func (r *Vacuum) TableName() string        { return r.Table }
+func (r *CommitStaged) TableName() string  { return r.Table }
+func (r *AbortStaged) TableName() string   { return r.Table }

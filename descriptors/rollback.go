@@ -13,21 +13,13 @@ type Rollback struct {
 var rollbackFields = []fieldOf[Rollback]{
 	tableField(func(r *Rollback) *string { return &r.Table }),
 	{Field{"version", "int64", true, "The version whose content becomes the newest one's."},
-		versionInto(func(r *Rollback) *int64 { return &r.Version })},
+		integerInto(0, func(r *Rollback) *int64 { return &r.Version })},
 	{Field{"expected_version", "int64", true, "The newest version that the client knows; another current version is VERSION_CONFLICT."},
-		versionInto(func(r *Rollback) *int64 { return &r.ExpectedVersion })},
+		integerInto(0, func(r *Rollback) *int64 { return &r.ExpectedVersion })},
 	{Field{"release", "bool", false, "Also give the table back to other Delta writers; needs a version from before it was Contrail's."},
 		boolInto(func(r *Rollback) *bool { return &r.Release })},
 	{Field{"dry_run", "bool", false, "Only say what would happen."}, boolInto(func(r *Rollback) *bool { return &r.DryRun })},
 	tableIDField(func(r *Rollback) *string { return &r.TableID }),
-}
-
-// versionInto reads a version, which is 0 at least.
-func versionInto[T any](target func(*T) *int64) func(*T, value) *fault {
-	return func(into *T, v value) (f *fault) {
-		*target(into), f = v.integer(0)
-		return f
-	}
 }
 
 // ParseRollback reads the body of rollback.

@@ -99,14 +99,12 @@ const (
 var scanFields = []fieldOf[Scan]{
 	opField[Scan](OpScan),
 	tableField(func(s *Scan) *string { return &s.Table }),
-	{Field{"columns", "list<string>", false, "Top-level columns in the order wanted, at least one, none twice; left out: all but the insertion-time column."},
-		func(s *Scan, v value) (f *fault) { s.Columns, f = v.columns(); return f }},
-	{Field{"entities", "list<object>", false, "Full or partial identities, column to value; a partial one means every entity that agrees. `[]` selects none."},
-		func(s *Scan, v value) (f *fault) { s.Entities, f = v.entities(); return f }},
+	columnsField(func(s *Scan) *[]string { return &s.Columns }),
+	entitiesField(func(s *Scan) *[]Entity { return &s.Entities }),
 	{Field{"start", "value", false, "First index value, included."}, func(s *Scan, v value) (f *fault) { s.Start, f = v.bound(); return f }},
 	{Field{"end", "value", false, "Index value behind the last, not included."}, func(s *Scan, v value) (f *fault) { s.End, f = v.bound(); return f }},
 	{Field{"filter", "list", false, "Conditions that must all hold: `[column, op, value]` with `=` (or `==`) `!=` `<` `<=` `>` `>=`, `[column, \"in\", [values]]`, `[column, \"is null\"]`, `[column, \"is not null\"]`."}, readFilter},
-	{Field{"version", "int64", false, "The version to read; left out: the newest."}, optionalInto(0, func(s *Scan) **int64 { return &s.Version })},
+	versionField("read", func(s *Scan) **int64 { return &s.Version }),
 	asOfField(func(s *Scan) **time.Time { return &s.AsOf }),
 	{Field{"since_version", "int64", false, "Only the rows that appends have added behind this version, up to the one that is read; NOT_APPEND_ONLY where a commit in between changed or removed rows."},
 		optionalInto(0, func(s *Scan) **int64 { return &s.SinceVersion })},
@@ -134,6 +132,16 @@ var scanFields = []fieldOf[Scan]{
 
 // explainFields are those of a scan under another op.
 var explainFields = append([]fieldOf[Scan]{opField[Scan](OpExplain)}, scanFields[1:]...)
+
+func columnsField[T any](target func(*T) *[]string) fieldOf[T] {
+	return fieldOf[T]{Field{"columns", "list<string>", false, "Top-level columns in the order wanted, at least one, none twice; left out: all but the insertion-time column."},
+		func(into *T, v value) (f *fault) { *target(into), f = v.columns(); return f }}
+}
+
+func entitiesField[T any](target func(*T) *[]Entity) fieldOf[T] {
+	return fieldOf[T]{Field{"entities", "list<object>", false, "Full or partial identities, column to value; a partial one means every entity that agrees. `[]` selects none."},
+		func(into *T, v value) (f *fault) { *target(into), f = v.entities(); return f }}
+}
 
 // columns reads a list of distinct names.
 func (v value) columns() ([]string, *fault) {
@@ -205,14 +213,12 @@ func readSplit(s *Scan, v value) (f *fault) {
 // checkScan looks at how the fields of a scan go together.
 func checkScan(s *Scan, ticket bool) *fault {
 	switch {
-	case s.Version != nil && s.AsOf != nil:
-		return faultf("does not go together with version").inKey("as_of")
 	case s.Changes != "" && s.SinceVersion == nil:
 		return faultf("goes with since_version only").inKey("changes")
 	case s.NewestFirst && s.Order == OrderUnordered:
 		return faultf("does not go together with the order unordered").inKey("newest_first")
 	case s.Split == nil:
-		return nil
+		return oneVersion(s.Version, s.AsOf)
 	case !ticket:
 		return faultf("stands in tickets only; a descriptor asks for max_endpoints").inKey("split")
 	case s.Explain:
@@ -220,7 +226,7 @@ func checkScan(s *Scan, ticket bool) *fault {
 	case s.Version == nil:
 		return faultf("needs the version whose plan it is a part of").inKey("split")
 	}
-	return nil
+	return oneVersion(s.Version, s.AsOf)
 }
 
 // Encode returns the scan as one JSON object without blanks, its fields in a

@@ -47,12 +47,10 @@ const (
 var latestFields = []fieldOf[Latest]{
 	opField[Latest](OpLatest),
 	tableField(func(l *Latest) *string { return &l.Table }),
-	{Field{"columns", "list<string>", false, "Top-level columns in the order wanted, at least one, none twice; left out: all but the insertion-time column."},
-		func(l *Latest, v value) (f *fault) { l.Columns, f = v.columns(); return f }},
-	{Field{"entities", "list<object>", false, "Full or partial identities, column to value; a partial one means every entity that agrees. `[]` selects none."},
-		func(l *Latest, v value) (f *fault) { l.Entities, f = v.entities(); return f }},
+	columnsField(func(l *Latest) *[]string { return &l.Columns }),
+	entitiesField(func(l *Latest) *[]Entity { return &l.Entities }),
 	{Field{"at", "value", false, "Rows behind it do not count; it is included."}, func(l *Latest, v value) (f *fault) { l.At, f = v.bound(); return f }},
-	{Field{"version", "int64", false, "The version to read; left out: the newest."}, optionalInto(0, func(l *Latest) **int64 { return &l.Version })},
+	versionField("read", func(l *Latest) **int64 { return &l.Version }),
 	asOfField(func(l *Latest) **time.Time { return &l.AsOf }),
 	tableIDField(func(l *Latest) *string { return &l.TableID }),
 }
@@ -73,28 +71,19 @@ var coverageFields = []fieldOf[Coverage]{
 		func(c *Coverage, v value) (f *fault) { c.End, f = v.bound(); return f }},
 	{Field{"n", "int64", false, "With the kind `last_window`, where it is required: the number of intervals, at least 1."},
 		optionalInto(1, func(c *Coverage) **int64 { return &c.N })},
-	{Field{"version", "int64", false, "The version to read; left out: the newest."}, optionalInto(0, func(c *Coverage) **int64 { return &c.Version })},
+	versionField("read", func(c *Coverage) **int64 { return &c.Version }),
 	asOfField(func(c *Coverage) **time.Time { return &c.AsOf }),
 	tableIDField(func(c *Coverage) *string { return &c.TableID }),
 }
 
-func checkLatest(l *Latest) *fault {
-	if l.Version != nil && l.AsOf != nil {
-		return faultf("does not go together with version").inKey("as_of")
-	}
-	return nil
-}
-
 func checkCoverage(c *Coverage) *fault {
 	switch {
-	case c.Version != nil && c.AsOf != nil:
-		return faultf("does not go together with version").inKey("as_of")
 	case c.Kind == CoverageLastWindow && c.N == nil:
 		return faultf("is required with the kind %s", CoverageLastWindow).inKey("n")
 	case c.Kind != CoverageLastWindow && c.N != nil:
 		return faultf("goes with the kind %s only", CoverageLastWindow).inKey("n")
 	}
-	return nil
+	return oneVersion(c.Version, c.AsOf)
 }
 
 // Encode returns the request as one JSON object without blanks, its fields in a

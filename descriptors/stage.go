@@ -29,13 +29,8 @@ func (s *Stage) Encode() ([]byte, error) {
 	var w objectWriter
 	w.text("op", OpStage)
 	w.text("table", s.Table)
-	w.optional("rows", s.Rows)
-	if s.EndMarker {
-		w.text("end", "marker")
-	}
-	w.filledText("compression", s.Compression)
-	w.optional("max_rows_per_row_group", s.MaxRowsPerRowGroup)
-	w.optional("max_bytes_per_row_group", s.MaxBytesPerRowGroup)
+	w.ending(s.Rows, s.EndMarker)
+	w.fileSettings(s.Compression, s.MaxRowsPerRowGroup, s.MaxBytesPerRowGroup)
 	w.filledText("table_id", s.TableID)
 	return w.finish()
 }

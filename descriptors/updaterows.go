@@ -18,7 +18,7 @@ var updateRowsFields = []fieldOf[UpdateRows]{
 	opField[UpdateRows](OpUpdateRows),
 	tableField(func(u *UpdateRows) *string { return &u.Table }),
 	{Field{"columns", "list<string>", true, "The columns that get the stream's values: at least one, none twice, no key column. The stream has these, all entity columns and the index column."},
-		func(u *UpdateRows, v value) (f *fault) { u.Columns, f = v.textList(); return f }},
+		textsInto(func(u *UpdateRows) *[]string { return &u.Columns })},
 	{Field{"expected_version", "int64", true, "The version that the update follows; another current version is VERSION_CONFLICT."},
 		integerInto(0, func(u *UpdateRows) *int64 { return &u.ExpectedVersion })},
 	rowsField(func(u *UpdateRows) **int64 { return &u.Rows }),
@@ -35,10 +35,7 @@ func (u *UpdateRows) Encode() ([]byte, error) {
 	w.key("columns")
 	w.buf = appendStrings(w.buf, u.Columns)
 	w.integer("expected_version", u.ExpectedVersion)
-	w.optional("rows", u.Rows)
-	if u.EndMarker {
-		w.text("end", "marker")
-	}
+	w.ending(u.Rows, u.EndMarker)
 	w.filledText("request_id", u.RequestID)
 	w.filledText("table_id", u.TableID)
 	return w.finish()

@@ -26,18 +26,13 @@ var upgradeFields = []fieldOf[Upgrade]{
 	{Field{"index_column", "string", false, "The column that orders the rows; required for a plain Delta table, like all of its keys left out or the same for another one."},
 		textInto(func(u *Upgrade) *string { return &u.IndexColumn })},
 	{Field{"index_granularity", "string or integer", false, "Width of an interval, as in `create_table`."}, granularityInto(func(u *Upgrade) *string { return &u.IndexGranularity })},
-	{Field{"entity_columns", "list<string>", false, "The columns that identify a series; default `[]`."},
-		func(u *Upgrade, v value) (f *fault) { u.EntityColumns, f = v.textList(); return f }},
+	{Field{"entity_columns", "list<string>", false, "The columns that identify a series; default `[]`."}, textsInto(func(u *Upgrade) *[]string { return &u.EntityColumns })},
 	{Field{"timezone", "string", false, "An IANA name, `UTC` or a fixed offset; informative."}, textInto(func(u *Upgrade) *string { return &u.Timezone })},
 	{Field{"uniqueness", "string", false, "`reject` (default), `overwrite` or `none`; but for `none` the rows are checked."}, textInto(func(u *Upgrade) *string { return &u.Uniqueness })},
 	{Field{"keep_snapshots", "string", false, "How long the versions before the upgrade can be rolled back to at least; default `\"7d\"`. A longer hold stays."},
 		textInto(func(u *Upgrade) *string { return &u.KeepSnapshots })},
 	{Field{"keep_snapshots_until", "string", false, "A time with its zone in RFC 3339, in place of `keep_snapshots`."},
-		func(u *Upgrade, v value) *fault {
-			moment, f := v.moment()
-			u.KeepSnapshotsUntil = &moment
-			return f
-		}},
+		momentInto(func(u *Upgrade) **time.Time { return &u.KeepSnapshotsUntil })},
 	{Field{"compact", "bool", false, "Rewrite files that are unsorted or small; default true."},
 		func(u *Upgrade, v value) *fault {
 			compact, f := v.boolean()

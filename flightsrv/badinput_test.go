@@ -258,7 +258,7 @@ func TestPutCut(t *testing.T) {
 }
 
 func TestPutTimeouts(t *testing.T) {
-	f := start(t, Limits{FirstMessageTimeout: 500 * time.Millisecond, StallTimeout: 300 * time.Millisecond})
+	f := start(t, Limits{FirstMessageTimeout: 3 * time.Second, StallTimeout: 300 * time.Millisecond})
 	f.must("create_table", createWeather, nil)
 	messages := clientMessages(t, path("weather"), []arrow.RecordBatch{weatherRows("EWR", 0, 5)})
 	for n := range messages {
@@ -274,7 +274,7 @@ func TestPutTimeouts(t *testing.T) {
 		_, err = stream.Recv()
 		err = withTrailer(err, stream.Trailer())
 		wantError(t, "a silent client", err, "TIMED_OUT")
-		if want := `wait="first_message" limit_ms=500`; n == 0 && !strings.Contains(err.Error(), want) {
+		if want := `wait="first_message" limit_ms=3000`; n == 0 && !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		if want := `table="default.weather" wait="stall" limit_ms=300`; n > 0 && !strings.Contains(err.Error(), want) {

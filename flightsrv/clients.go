@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"google.golang.org/grpc/peer"
-
 	"contrail/flightsrv/internal/wire"
 )
 
@@ -23,10 +21,7 @@ type client struct {
 
 // join returns the progress of a call's connection; leave must be called once.
 func (c *clients) join(ctx context.Context) (progress *wire.Progress, leave func()) {
-	key := ""
-	if p, ok := peer.FromContext(ctx); ok {
-		key = p.Addr.String()
-	}
+	key := connectionOf(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.reading == nil {

@@ -2,35 +2,38 @@ package flightsrv
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/protobuf/proto"
 
 	"contrail/descriptors"
 	"contrail/tablecore"
-	"contrail/tablecore/tabledef"
-	"contrail/tablecore/tableerr"
 )
 
 // actionTimeout bounds an action that goes on although its client is gone.
 const actionTimeout = time.Minute
 
-// actions holds what each action does with its body; the answer becomes the
-// result object.
-var actions = map[string]func(*Server, context.Context, []byte) (any, error){
+// action is what an action does with its body. It may send messages before its
+// answer, which becomes the result object.
+type action func(s *Server, ctx context.Context, body []byte, out messages) (any, error)
+
+// actions holds our actions.
+var actions = map[string]action{
 	descriptors.ActionCreateTable:   (*Server).createTable,
 	descriptors.ActionDropTable:     (*Server).dropTable,
 	descriptors.ActionListTables:    (*Server).listTables,
-	descriptors.ActionDescribeTable: (*Server).describeTable,
-	descriptors.ActionAddColumns:    (*Server).addColumns,
-	descriptors.ActionRollback:      (*Server).rollback,
-	descriptors.ActionSetProperties: (*Server).setProperties,
-	descriptors.ActionCheckpoint:    (*Server).checkpoint,
-	descriptors.ActionCommitStaged:  (*Server).commitStaged,
-	descriptors.ActionAbortStaged:   (*Server).abortStaged,
+	descriptors.ActionDescribeTable: onTable(descriptors.ParseDescribeTable, tableCall.describe),
+	descriptors.ActionAddColumns:    change(descriptors.ParseAddColumns, tableCall.addColumns),
+	descriptors.ActionOptimize:      onTable(descriptors.ParseOptimize, tableCall.optimize),
+	descriptors.ActionUpgrade:       onTable(descriptors.ParseUpgrade, tableCall.upgrade),
+	descriptors.ActionRollback:      change(descriptors.ParseRollback, tableCall.rollback),
+	descriptors.ActionSetProperties: change(descriptors.ParseSetProperties, tableCall.setProperties),
+	descriptors.ActionCheckpoint:    change(descriptors.ParseCheckpoint, tableCall.checkpoint),
+	descriptors.ActionVacuum:        onTable(descriptors.ParseVacuum, tableCall.vacuum),
+	descriptors.ActionCheck:         (*Server).check,
+	descriptors.ActionCommitStaged:  change(descriptors.ParseCommitStaged, tableCall.commitStaged),
+	descriptors.ActionAbortStaged:   change(descriptors.ParseAbortStaged, tableCall.abortStaged),
 	descriptors.ActionServerInfo:    (*Server).serverInfo,
 }
 
@@ -54,7 +57,11 @@ func (s *Server) DoAction(action *flight.Action, stream flight.FlightService_DoA
 		}
 		return stream.Send(&flight.Result{Body: body})
 	}
-	answer, err := s.run(action, stream)
+	run, ok := actions[action.GetType()]
+	if !ok {
+		return descriptors.UnknownAction(action.GetType())
+	}
+	answer, err := run(s, stream.Context(), action.GetBody(), messages{stream})
 	if err != nil {
 		return err
 	}
@@ -65,15 +72,30 @@ func (s *Server) DoAction(action *flight.Action, stream flight.FlightService_DoA
 	return stream.Send(&flight.Result{Body: body})
 }
 
-// run runs one of our actions and returns its result.
-func (s *Server) run(action *flight.Action, stream flight.FlightService_DoActionServer) (any, error) {
-	if run, ok := actions[action.GetType()]; ok {
-		return run(s, stream.Context(), action.GetBody())
+// onTable is an action on the table that its request names. It ends with its
+// client.
+func onTable[R descriptors.TableRequest](parse func([]byte) (R, error), do func(tableCall, context.Context, R) (any, error)) action {
+	return func(s *Server, ctx context.Context, body []byte, out messages) (any, error) {
+		request, err := parse(body)
+		if err != nil {
+			return nil, err
+		}
+		table, err := s.table(ctx, request.TableName())
+		if err != nil {
+			return nil, err
+		}
+		return do(tableCall{s, table, out}, ctx, request)
 	}
-	if run, ok := streaming[action.GetType()]; ok {
-		return run(s, stream.Context(), action.GetBody(), messages{stream})
-	}
-	return nil, descriptors.UnknownAction(action.GetType())
+}
+
+// change is onTable for what goes on without its client once the table is
+// found.
+func change[R descriptors.TableRequest](parse func([]byte) (R, error), do func(tableCall, context.Context, R) (any, error)) action {
+	return onTable(parse, func(c tableCall, ctx context.Context, request R) (any, error) {
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		return do(c, ctx, request)
+	})
 }
 
 // detached returns a context for work that must not stop half-way because its
@@ -82,136 +104,28 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), actionTimeout)
 }
 
-func (s *Server) createTable(ctx context.Context, body []byte) (any, error) {
-	r, err := descriptors.ParseCreateTable(body)
-	if err != nil {
-		return nil, err
-	}
-	name, err := tabledef.ParseName(r.Table)
-	if err != nil {
-		return nil, err
-	}
-	schema, err := requestedSchema(r.SchemaIPC, r.Columns)
-	if err != nil {
-		return nil, tableerr.WithTable(err, name.String())
-	}
-	ctx, cancel := detached(ctx)
-	defer cancel()
-	return s.opts.Warehouse.CreateTable(ctx, tablecore.CreateOptions{
-		Name: name, IndexColumn: r.IndexColumn, IndexType: r.IndexType, IndexGranularity: r.IndexGranularity,
-		EntityColumns: r.EntityColumns, Timezone: r.Timezone, Uniqueness: r.Uniqueness,
-		IngestTimeColumn: r.IngestTimeColumn, Properties: r.Properties, Schema: schema,
-		LeastSnapshotRetention: s.opts.TicketLifetime,
-	})
-}
-
-// requestedSchema returns the schema that a request gives as an IPC message or
-// as columns, nil where it has none.
-func requestedSchema(ipc []byte, columns []descriptors.Column) (*arrow.Schema, error) {
-	if ipc != nil {
-		schema, err := tabledef.DecodeSchemaIPC(ipc)
-		if err != nil {
-			e := tableerr.InvalidField("schema_ipc", "schema_ipc is no IPC schema message: %v", err)
-			e.Cause = err
-			return nil, e
-		}
-		return schema, nil
-	}
-	if columns == nil {
-		return nil, nil
-	}
-	fields := make([]arrow.Field, len(columns))
-	for i, c := range columns {
-		typ, err := tabledef.ParseType(c.Type)
-		if err != nil {
-			return nil, &tableerr.Invalid{Field: fmt.Sprintf("columns[%d].type", i), Value: c.Type, Msg: err.Error(), Cause: err}
-		}
-		fields[i] = arrow.Field{Name: c.Name, Type: typ, Nullable: !c.NotNull}
-	}
-	return arrow.NewSchema(fields, nil), nil
-}
-
-func (s *Server) dropTable(ctx context.Context, body []byte) (any, error) {
-	r, err := descriptors.ParseDropTable(body)
-	if err != nil {
-		return nil, err
-	}
-	name, err := tabledef.ParseName(r.Table)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := detached(ctx)
-	defer cancel()
-	return s.opts.Warehouse.DropTable(ctx, name, tablecore.DropOptions{ExpectedVersion: r.ExpectedVersion, DryRun: r.DryRun, TableID: r.TableID})
-}
-
-func (s *Server) listTables(ctx context.Context, body []byte) (any, error) {
-	r, err := descriptors.ParseListTables(body)
-	if err != nil {
-		return nil, err
-	}
-	if r.Namespace != "" {
-		if err := tabledef.CheckNamePart("namespace", r.Namespace); err != nil {
-			return nil, err
-		}
-	}
-	tables, err := s.opts.Warehouse.ListTables(ctx, r.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	return descriptors.NewTableList(tables), nil
-}
-
-func (s *Server) describeTable(ctx context.Context, body []byte) (any, error) {
-	r, err := descriptors.ParseDescribeTable(body)
-	if err != nil {
-		return nil, err
-	}
-	table, err := s.table(ctx, r.Table)
-	if err != nil {
-		return nil, err
-	}
-	return table.Describe(ctx, tablecore.At{Version: r.Version, AsOf: r.AsOf, TableID: r.TableID})
-}
-
-func (s *Server) rollback(ctx context.Context, body []byte) (any, error) {
-	r, err := descriptors.ParseRollback(body)
-	if err != nil {
-		return nil, err
-	}
-	table, err := s.table(ctx, r.Table)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := detached(ctx)
-	defer cancel()
-	return table.Rollback(ctx, tablecore.RollbackOptions{
-		Version: r.Version, ExpectedVersion: r.ExpectedVersion, Release: r.Release, DryRun: r.DryRun, TableID: r.TableID,
-	})
-}
-
-// table returns the table of a request's name.
-func (s *Server) table(ctx context.Context, text string) (*tablecore.Table, error) {
-	name, err := tabledef.ParseName(text)
-	if err != nil {
-		return nil, err
-	}
-	return s.opts.Warehouse.Table(ctx, name)
-}
-
-func (s *Server) serverInfo(_ context.Context, body []byte) (any, error) {
-	if err := descriptors.ParseServerInfo(body); err != nil {
-		return nil, err
-	}
-	return descriptors.ServerInfo{
-		Name: "contrail", Version: tabledef.SoftwareVersion, ProtocolVersion: descriptors.ProtocolVersion,
-		FormatVersion:          tabledef.CurrentFormat.String(),
-		MaxReceiveMessageBytes: s.opts.Limits.MaxReceiveMessageBytes, MaxSendMessageBytes: s.opts.Limits.MaxSendMessageBytes,
-		DefaultProfile: descriptors.ProfileCompat, Served: s.served.total(),
-	}, nil
-}
-
 // closeSession answers the standard action of clients that say goodbye.
 func (s *Server) closeSession(context.Context, []byte) (proto.Message, error) {
 	return &flight.CloseSessionResult{Status: flight.CloseSessionResultClosed}, nil
+}
+
+// messages sends what goes before an action's result. It is for one goroutine
+// at a time.
+type messages struct {
+	stream flight.FlightService_DoActionServer
+}
+
+// send sends one object. It fails when the client is gone.
+func (m messages) send(message any) error {
+	body, err := descriptors.EncodeMessage(message)
+	if err != nil {
+		return err
+	}
+	return m.stream.Send(&flight.Result{Body: body})
+}
+
+// progress tells how far the action has come. Whether the client is still there
+// is for the action's context to say.
+func (m messages) progress(p tablecore.Progress) {
+	_ = m.send(map[string]tablecore.Progress{"progress": p})
 }

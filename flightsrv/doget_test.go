@@ -74,7 +74,7 @@ func TestDoGetRowTooLarge(t *testing.T) {
 
 // A client that does not read is cut, and what the scan held is given back.
 func TestDoGetStalled(t *testing.T) {
-	f := start(t, Limits{StallTimeout: time.Second})
+	f := start(t, Limits{StallTimeout: 3 * time.Second})
 	f.fill(400_000)
 	c := f.dial(smallWindow()...)
 	defer c.Close()
@@ -187,9 +187,9 @@ func canceled() context.Context {
 // A panic is an INTERNAL error of one call; the log tells the cause.
 func TestPanic(t *testing.T) {
 	f := start(t, Limits{})
-	actions["test_panic"] = func(*Server, context.Context, []byte) (any, error) { panic("secret cause") }
-	actions["test_error"] = func(*Server, context.Context, []byte) (any, error) { return nil, errors.New("secret cause") }
-	actions["test_unencodable"] = func(*Server, context.Context, []byte) (any, error) { return func() {}, nil }
+	actions["test_panic"] = func(*Server, context.Context, []byte, messages) (any, error) { panic("secret cause") }
+	actions["test_error"] = func(*Server, context.Context, []byte, messages) (any, error) { return nil, errors.New("secret cause") }
+	actions["test_unencodable"] = func(*Server, context.Context, []byte, messages) (any, error) { return func() {}, nil }
 	for _, name := range []string{"test_panic", "test_error", "test_unencodable"} {
 		defer delete(actions, name)
 		_, err := f.act(name, "")

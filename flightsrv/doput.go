@@ -17,9 +17,9 @@ import (
 const maxDictionaryBytes = 256 << 20
 
 // DoPut appends the stream's rows to a table, or updates rows with them, as one
-// commit, or stages them for a later one. What can be refused is refused on the first message, before rows are
-// read; the one PutResult, the report, is sent when the stream has been read to
-// its announced end.
+// commit, or stages them for a later one. What can be refused is refused on the
+// first message, before rows are read; the one PutResult, the report, is sent
+// when the stream has been read to its announced end.
 func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 	ctx := stream.Context()
 	limit := s.opts.Limits.MaxReceiveMessageBytes
@@ -33,21 +33,17 @@ func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 	if err != nil {
 		return err
 	}
-	var name string
 	var report any
 	switch r := request.(type) {
 	case *descriptors.Append:
-		name = r.Table
 		report, err = s.append(ctx, put, r)
 	case *descriptors.UpdateRows:
-		name = r.Table
 		report, err = s.updateRows(ctx, put, r)
 	case *descriptors.Stage:
-		name = r.Table
 		report, err = s.stage(ctx, put, r)
 	}
 	if err != nil {
-		return tableerr.WithTable(err, nameOf(name))
+		return tableerr.WithTable(err, nameOf(request.TableName()))
 	}
 	answer, err := json.Marshal(report)
 	if err != nil {
@@ -72,6 +68,14 @@ func (s *Server) updateRows(ctx context.Context, put *wire.Put, r *descriptors.U
 	return s.put(ctx, put, r.Table, wire.Ending{Rows: r.Rows, Marker: r.EndMarker},
 		func(t *tablecore.Table, schema *arrow.Schema) error { return t.CheckUpdate(ctx, schema, o) },
 		func(t *tablecore.Table, rows tablecore.RowReader) (any, error) { return t.UpdateRows(ctx, rows, o) })
+}
+
+// stage checks what can be checked without rows, and then writes them.
+func (s *Server) stage(ctx context.Context, put *wire.Put, r *descriptors.Stage) (any, error) {
+	o := tablecore.StageOptions{Compression: r.Compression, MaxRowsPerRowGroup: r.MaxRowsPerRowGroup, MaxBytesPerRowGroup: r.MaxBytesPerRowGroup, TableID: r.TableID}
+	return s.put(ctx, put, r.Table, wire.Ending{Rows: r.Rows, Marker: r.EndMarker},
+		func(t *tablecore.Table, schema *arrow.Schema) error { return t.CheckStage(ctx, schema, o) },
+		func(t *tablecore.Table, rows tablecore.RowReader) (any, error) { return t.Stage(ctx, rows, o) })
 }
 
 // put reads a stream for a table: check is asked before there are rows, do reads

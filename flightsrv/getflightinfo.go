@@ -8,8 +8,6 @@ import (
 
 	"contrail/descriptors"
 	"contrail/flightsrv/internal/wire"
-	"contrail/tablecore"
-	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
 
@@ -66,24 +64,6 @@ func readOf(d *flight.FlightDescriptor) (*descriptors.Read, error) {
 	}
 }
 
-// plan plans a scan. Equal scans of one version give equal plans.
-func (s *Server) plan(ctx context.Context, scan *descriptors.Scan) (*tablecore.ScanPlan, error) {
-	table, err := s.table(ctx, scan.Table)
-	if err != nil {
-		return nil, err
-	}
-	o := tablecore.ScanOptions{Columns: scan.Columns, Entities: entityFilters(scan.Entities), Start: scan.Start, End: scan.End, Version: scan.Version, AsOf: scan.AsOf,
-		TableID: scan.TableID, Limit: scan.Limit, Order: scan.Order, NewestFirst: scan.NewestFirst, Profile: scan.Profile, BatchRows: int(scan.BatchRows)}
-	o.SinceVersion, o.Changes = scan.SinceVersion, scan.Changes
-	for _, c := range scan.Filter {
-		o.Filter = append(o.Filter, tablecore.Condition{Column: c.Column, Op: c.Op, Value: c.Value})
-	}
-	if scan.Split != nil {
-		o.Split = &tablecore.Split{Index: int(scan.Split.Index), Count: int(scan.Split.Count)}
-	}
-	return table.PlanScan(ctx, o)
-}
-
 // endpoints returns one endpoint for each split of a plan, or the one of a
 // listing, its ticket pinned to the table and version.
 func (s *Server) endpoints(ctx context.Context, r *read) ([]*flight.FlightEndpoint, error) {
@@ -111,14 +91,4 @@ func (s *Server) endpoints(ctx context.Context, r *read) ([]*flight.FlightEndpoi
 		endpoints[i] = &flight.FlightEndpoint{Ticket: &flight.Ticket{Ticket: ticket}, Location: locations, ExpirationTime: expires}
 	}
 	return endpoints, nil
-}
-
-// nameOf returns the table's name of a request that has been parsed, for
-// errors that happen on the way to the table.
-func nameOf(text string) string {
-	name, err := tabledef.ParseName(text)
-	if err != nil {
-		return text
-	}
-	return name.String()
 }

@@ -50,6 +50,23 @@ func (s *Server) resolve(ctx context.Context, request *descriptors.Read) (*read,
 	return r, err
 }
 
+func (s *Server) plan(ctx context.Context, scan *descriptors.Scan) (*tablecore.ScanPlan, error) {
+	table, err := s.table(ctx, scan.Table)
+	if err != nil {
+		return nil, err
+	}
+	o := tablecore.ScanOptions{Columns: scan.Columns, Entities: entityFilters(scan.Entities), Start: scan.Start, End: scan.End, Version: scan.Version, AsOf: scan.AsOf,
+		TableID: scan.TableID, Limit: scan.Limit, Order: scan.Order, NewestFirst: scan.NewestFirst, Profile: scan.Profile, BatchRows: int(scan.BatchRows),
+		SinceVersion: scan.SinceVersion, Changes: scan.Changes}
+	for _, c := range scan.Filter {
+		o.Filter = append(o.Filter, tablecore.Condition{Column: c.Column, Op: c.Op, Value: c.Value})
+	}
+	if scan.Split != nil {
+		o.Split = &tablecore.Split{Index: int(scan.Split.Index), Count: int(scan.Split.Count)}
+	}
+	return table.PlanScan(ctx, o)
+}
+
 func (s *Server) latest(ctx context.Context, l *descriptors.Latest) (*tablecore.Listing, error) {
 	table, err := s.table(ctx, l.Table)
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 
 	"contrail/flightsrv/internal/admission"
 	"contrail/flightsrv/internal/wire"
+	"contrail/tablecore"
 	"contrail/tablecore/bufpool"
+	"contrail/tablecore/tabledef"
 )
 
 // Transport settings, measured for batches of about 1 MiB. Windows are for
@@ -141,4 +143,23 @@ func (s *Server) Close() {
 	idle := s.work.drain()
 	s.grpc.Stop()
 	<-idle
+}
+
+// table returns the table of a request's name.
+func (s *Server) table(ctx context.Context, text string) (*tablecore.Table, error) {
+	name, err := tabledef.ParseName(text)
+	if err != nil {
+		return nil, err
+	}
+	return s.opts.Warehouse.Table(ctx, name)
+}
+
+// nameOf returns the table's name of a request that has been parsed, for
+// errors that happen on the way to the table.
+func nameOf(text string) string {
+	name, err := tabledef.ParseName(text)
+	if err != nil {
+		return text
+	}
+	return name.String()
 }

@@ -36,16 +36,12 @@ func newAddColumnsCommand(a *app) *cobra.Command {
 	cmd.Flags().Int64Var(&expected, "expected-version", 0, "the only version of the table that the change may follow")
 	requireFlag(cmd, "column")
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) error {
-		request := addColumnsRequest{Table: args[0], ExpectedVersion: optionalVersion(cmd, "expected-version", expected)}
+		request := addColumnsRequest{Table: args[0], ExpectedVersion: optionalNumber(cmd, "expected-version", expected)}
 		var err error
 		if request.Columns, err = parseColumns(columns); err != nil {
 			return err
 		}
-		result, err := a.change(ctx, s, descriptors.ActionAddColumns, request)
-		if err != nil {
-			return err
-		}
-		return a.print(result, decoded(func(r addColumnsReport) error {
+		return a.apply(ctx, s, descriptors.ActionAddColumns, request, decoded(func(r addColumnsReport) error {
 			return a.printf("%s: added %s as version %d\n", fullName(args[0]), strings.Join(r.Columns, ", "), r.CommittedVersion)
 		}))
 	})

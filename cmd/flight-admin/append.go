@@ -47,9 +47,9 @@ func newAppendCommand(a *app) *cobra.Command {
 	cmd.Flags().Int64Var(&rowGroupBytes, "max-bytes-per-row-group", 0, "estimated bytes that close a row group")
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) error {
 		request.Table, request.EndMarker = args[0], true
-		request.ExpectedVersion = optionalVersion(cmd, "expected-version", expected)
-		request.MaxRowsPerRowGroup = optionalVersion(cmd, "max-rows-per-row-group", rowGroupRows)
-		request.MaxBytesPerRowGroup = optionalVersion(cmd, "max-bytes-per-row-group", rowGroupBytes)
+		request.ExpectedVersion = optionalNumber(cmd, "expected-version", expected)
+		request.MaxRowsPerRowGroup = optionalNumber(cmd, "max-rows-per-row-group", rowGroupRows)
+		request.MaxBytesPerRowGroup = optionalNumber(cmd, "max-bytes-per-row-group", rowGroupBytes)
 		encode := func(id string) ([]byte, error) {
 			request.RequestID = id
 			return request.Encode()

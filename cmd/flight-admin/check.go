@@ -135,11 +135,7 @@ func (a *app) checkTables(ctx context.Context, s *session, tables []string, repa
 		document.Tables = append(document.Tables, checked)
 	}
 	if a.json {
-		raw, err := json.Marshal(document)
-		if err == nil {
-			err = a.printJSON(raw)
-		}
-		if err != nil {
+		if err := a.printDocument(document); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // completionTimeout bounds the wait of a shell for the names of tables.
-const completionTimeout = 2 * time.Second
+const completionTimeout = 5 * time.Second
 
 // completeTable completes the first argument with the names of tables, and
 // those behind it with names of files if there are any.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -44,11 +43,7 @@ func newConfigListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			document, err := json.Marshal(tableProperties{d.Table, d.Version, d.Properties})
-			if err != nil {
-				return err
-			}
-			return a.print(document, func(json.RawMessage) error { return a.printProperties(d.Properties) })
+			return a.report(tableProperties{d.Table, d.Version, d.Properties}, func() error { return a.printProperties(d.Properties) })
 		}),
 	}
 }
@@ -88,16 +83,12 @@ func newConfigGetCommand(a *app) *cobra.Command {
 			v := propertyValue{Table: d.Table, Key: args[1]}
 			if value, ok := d.Properties[args[1]]; ok {
 				v.Value, v.Set = &value, true
-			} else if known := propertyOf(args[1]); known != nil {
+			} else if known, ok := tabledef.PropertyOf(args[1]); ok {
 				v.Value = &known.Default
 			} else {
 				return usagef("%s is not set on %s, and is no property that Contrail knows", args[1], d.Table)
 			}
-			document, err := json.Marshal(v)
-			if err != nil {
-				return err
-			}
-			return a.print(document, func(json.RawMessage) error { return a.printf("%s\n", *v.Value) })
+			return a.report(v, func() error { return a.printf("%s\n", *v.Value) })
 		}),
 	}
 }
@@ -130,16 +121,12 @@ func newConfigSetCommand(a *app) *cobra.Command {
 	cmd.Flags().StringSliceVar(&unset, "unset", nil, "properties to take away, between commas")
 	cmd.Flags().Int64Var(&expected, "expected-version", 0, "the only version of the table that the change may follow")
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) error {
-		request := setPropertiesRequest{Table: args[0], ExpectedVersion: optionalVersion(cmd, "expected-version", expected)}
+		request := setPropertiesRequest{Table: args[0], ExpectedVersion: optionalNumber(cmd, "expected-version", expected)}
 		var err error
 		if request.Properties, err = parseProperties(args[1:], unset); err != nil {
 			return err
 		}
-		result, err := a.change(ctx, s, descriptors.ActionSetProperties, request)
-		if err != nil {
-			return err
-		}
-		return a.print(result, decoded(func(r setPropertiesReport) error { return a.printSet(args[0], r) }))
+		return a.apply(ctx, s, descriptors.ActionSetProperties, request, decoded(func(r setPropertiesReport) error { return a.printSet(args[0], r) }))
 	})
 	return cmd
 }
@@ -203,23 +190,20 @@ func newConfigExplainCommand(a *app) *cobra.Command {
 func (a *app) explainProperties(keys []string) error {
 	known := tabledef.Registry
 	if len(keys) == 1 {
-		p := propertyOf(keys[0])
-		if p == nil {
+		p, ok := tabledef.PropertyOf(keys[0])
+		if !ok {
 			return usagef("%s is no property that Contrail knows; config explain lists them", keys[0])
 		}
-		known = []tabledef.Property{*p}
+		known = []tabledef.Property{p}
 	}
 	list := make([]propertyInfo, len(known))
 	for i, p := range known {
 		list[i] = propertyInfo{p.Key, string(p.Kind), p.Default, string(p.Level), p.Since, p.Text}
 	}
-	document, err := json.Marshal(struct {
+	document := struct {
 		Properties []propertyInfo `json:"properties"`
-	}{list})
-	if err != nil {
-		return err
-	}
-	return a.print(document, func(json.RawMessage) error {
+	}{list}
+	return a.report(document, func() error {
 		t := newTextTable(a.stdout, []string{"property", "default", "level", "meaning"}, make([]bool, 4))
 		for _, p := range list {
 			if err := t.add([]string{p.Key, p.Default, p.Level, p.Text}); err != nil {
@@ -228,15 +212,6 @@ func (a *app) explainProperties(keys []string) error {
 		}
 		return t.Close()
 	})
-}
-
-func propertyOf(key string) *tabledef.Property {
-	for i := range tabledef.Registry {
-		if tabledef.Registry[i].Key == key {
-			return &tabledef.Registry[i]
-		}
-	}
-	return nil
 }
 
 // completeProperty completes a table and then the keys that can be set.

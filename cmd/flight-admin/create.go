@@ -69,11 +69,7 @@ func newCreateCommand(a *app) *cobra.Command {
 		if err := a.setColumns(ctx, &r, columns, schemaFrom, &file); err != nil {
 			return err
 		}
-		result, err := a.change(ctx, s, descriptors.ActionCreateTable, r)
-		if err != nil {
-			return err
-		}
-		return a.print(result, decoded(func(d description) error {
+		return a.apply(ctx, s, descriptors.ActionCreateTable, r, decoded(func(d description) error {
 			return a.printf("%s: created, version %d\n", d.Table, d.Version)
 		}))
 	})

@@ -50,7 +50,7 @@ func newDropCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would be dropped")
 	cmd.Flags().Int64Var(&expected, "expected-version", 0, "drop only this version of the table")
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) error {
-		request := dropRequest{Table: args[0], DryRun: dryRun, ExpectedVersion: optionalVersion(cmd, "expected-version", expected)}
+		request := dropRequest{Table: args[0], DryRun: dryRun, ExpectedVersion: optionalNumber(cmd, "expected-version", expected)}
 		if dryRun {
 			return a.answer(ctx, s, descriptors.ActionDropTable, request, decoded(func(r dropReport) error {
 				return a.printf("would drop %s\n", r)
@@ -63,11 +63,7 @@ func newDropCommand(a *app) *cobra.Command {
 			}
 			request.ExpectedVersion = &shown
 		}
-		result, err := a.change(ctx, s, descriptors.ActionDropTable, request)
-		if err != nil {
-			return err
-		}
-		return a.print(result, decoded(func(r dropReport) error { return a.printf("dropped %s\n", r) }))
+		return a.apply(ctx, s, descriptors.ActionDropTable, request, decoded(func(r dropReport) error { return a.printf("dropped %s\n", r) }))
 	})
 	return cmd
 }

@@ -108,7 +108,7 @@ func sortedLines(text string) string {
 // and the place in the environment.
 func (p place) shell(t *testing.T, folder, line string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = folder

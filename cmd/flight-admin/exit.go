@@ -33,12 +33,12 @@ var exitStatuses = []exitStatus{
 	{exitExists, "the table, or other rows under this request id, are there already"},
 	{exitConflict, "the table's version is another than the expected one; read it again"},
 	{exitRefused, "the table's rules refuse it: a filled interval, a duplicate, its format, a feature that it lacks"},
-	{exitUnavailable, "the service cannot be reached, has no room or no time; nothing was changed and repeating is safe"},
+	{exitUnavailable, "the service cannot be reached, has no room or no time; nothing was changed, but for a part of a vacuum or an upgrade; repeating is safe"},
 	{exitUnknown, "the answer was lost on the way: it may have happened or not; a repetition with the same request id is safe"},
 	{exitDamaged, "stored data are damaged or missing"},
 	{exitDenied, "the token is missing, wrong, or not allowed to do this"},
 	{exitFindings, "check has found errors"},
-	{exitInterrupted, "interrupted; nothing was changed"},
+	{exitInterrupted, "interrupted; nothing was changed, but for a part of a vacuum or an upgrade, which a repetition completes"},
 }
 
 // Tokens that do not come from the table core.

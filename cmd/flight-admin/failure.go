@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,7 +125,7 @@ func (a *app) finish(err error) int {
 	a.addIncident(&f)
 	code := exitOf(f.token)
 	if a.json {
-		writeFailureJSON(a, f, code)
+		fmt.Fprintf(a.stderr, "{\"error\":%s}\n", f.json())
 		return code
 	}
 	fmt.Fprintln(a.stderr, "flight-admin:", f.line)
@@ -134,10 +135,9 @@ func (a *app) finish(err error) int {
 	return code
 }
 
-// writeFailureJSON writes {"error":{…}} to standard error, fields as the
-// service gave them.
-func writeFailureJSON(a *app, f failure, code int) {
-	var b strings.Builder
+// json returns the failure as an object, fields as the service gave them.
+func (f failure) json() json.RawMessage {
+	var b bytes.Buffer
 	put := func(key string, value any) {
 		raw, err := json.Marshal(value)
 		if err != nil {
@@ -152,6 +152,6 @@ func writeFailureJSON(a *app, f failure, code int) {
 	if f.hint != "" {
 		put("hint", f.hint)
 	}
-	put("exit_status", code)
-	fmt.Fprintf(a.stderr, "{\"error\":{\"token\":%q%s}}\n", f.token, b.String())
+	put("exit_status", exitOf(f.token))
+	return fmt.Appendf(nil, "{\"token\":%q%s}", f.token, b.Bytes())
 }

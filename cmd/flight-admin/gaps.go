@@ -74,7 +74,7 @@ func newGapsCommand(a *app) *cobra.Command {
 		if plot {
 			return a.plotCoverage(ctx, s, r)
 		}
-		r.Kind, r.N = word, optionalVersion(cmd, "n", n)
+		r.Kind, r.N = word, optionalNumber(cmd, "n", n)
 		command, err := r.Encode()
 		if err != nil {
 			return err

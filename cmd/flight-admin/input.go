@@ -309,8 +309,8 @@ func (in *input) unchanged() error {
 	return io.EOF
 }
 
-// optionalVersion is a flag's version, nil where it was not given.
-func optionalVersion(cmd *cobra.Command, name string, value int64) *int64 {
+// optionalNumber is a flag's number, nil where it was not given.
+func optionalNumber(cmd *cobra.Command, name string, value int64) *int64 {
 	if !cmd.Flags().Changed(name) {
 		return nil
 	}

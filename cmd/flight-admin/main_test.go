@@ -112,7 +112,7 @@ func (p place) must(t *testing.T, args ...string) string {
 // execute runs a command line in this process.
 func execute(t *testing.T, stdin io.Reader, environ map[string]string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	return executeIn(ctx, stdin, environ, args...)
 }

@@ -59,24 +59,14 @@ func newOptimizeCommand(a *app) *cobra.Command {
 	cmd.Flags().Int64Var(&expected, "expected-version", 0, "the only version of the table that the rewriting may follow; default: any")
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) error {
 		request.Table = args[0]
-		for _, f := range []struct {
-			name   string
-			value  int64
-			target **int64
-		}{{"target-file-bytes", target, &request.TargetFileBytes}, {"max-files", maxFiles, &request.MaxFiles}, {"expected-version", expected, &request.ExpectedVersion}} {
-			if cmd.Flags().Changed(f.name) {
-				*f.target = &f.value
-			}
-		}
+		request.TargetFileBytes = optionalNumber(cmd, "target-file-bytes", target)
+		request.MaxFiles = optionalNumber(cmd, "max-files", maxFiles)
+		request.ExpectedVersion = optionalNumber(cmd, "expected-version", expected)
 		show := decoded(func(r optimizeReport) error { return a.printOptimize(request.Table, r) })
 		if request.DryRun {
 			return a.answer(ctx, s, descriptors.ActionOptimize, request, show)
 		}
-		result, err := a.change(ctx, s, descriptors.ActionOptimize, request)
-		if err != nil {
-			return err
-		}
-		return a.print(result, show)
+		return a.apply(ctx, s, descriptors.ActionOptimize, request, show)
 	})
 	return cmd
 }

@@ -31,10 +31,36 @@ func (a *app) printf(format string, args ...any) error {
 	return err
 }
 
+// printDocument writes the command's one document.
+func (a *app) printDocument(document any) error {
+	raw, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	return a.printJSON(raw)
+}
+
+// report prints what the command itself has found out: as JSON, or as show does.
+func (a *app) report(document any, show func() error) error {
+	if a.json {
+		return a.printDocument(document)
+	}
+	return show()
+}
+
 // answer runs an action that changes nothing, and prints its result: as JSON,
 // or as show does.
 func (a *app) answer(ctx context.Context, s *session, action string, body any, show func(json.RawMessage) error) error {
 	result, err := a.act(ctx, s, action, body)
+	if err != nil {
+		return err
+	}
+	return a.print(result, show)
+}
+
+// apply is answer for an action that changes something.
+func (a *app) apply(ctx context.Context, s *session, action string, body any, show func(json.RawMessage) error) error {
+	result, err := a.change(ctx, s, action, body)
 	if err != nil {
 		return err
 	}

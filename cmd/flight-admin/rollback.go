@@ -91,11 +91,7 @@ func (a *app) rollback(ctx context.Context, s *session, request rollbackRequest,
 			return err
 		}
 	}
-	result, err := a.change(ctx, s, descriptors.ActionRollback, request)
-	if err != nil {
-		return err
-	}
-	return a.print(result, show)
+	return a.apply(ctx, s, descriptors.ActionRollback, request, show)
 }
 
 // confirmRollback shows what would be undone and asks, unless nothing is to do.

@@ -91,7 +91,7 @@ func newScanCommand(a *app) *cobra.Command {
 	flags.BoolVar(&r.Explain, "explain", false, "print what would be read of each file, and why, in place of the rows")
 	out.add(flags)
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) error {
-		r.Table, r.Limit, r.SinceVersion = args[0], optionalVersion(cmd, "limit", limit), optionalVersion(cmd, "since", since)
+		r.Table, r.Limit, r.SinceVersion = args[0], optionalNumber(cmd, "limit", limit), optionalNumber(cmd, "since", since)
 		if ignore {
 			r.Changes = descriptors.ChangesIgnore
 		}
@@ -305,16 +305,12 @@ func (a *app) tellWritten(r reading, rows int64, stats json.RawMessage) error {
 	if !a.json {
 		return a.printf("%s: %s\n", r.out.path, plural(rows, "row"))
 	}
-	raw, err := json.Marshal(struct {
+	return a.printDocument(struct {
 		Table  string          `json:"table"`
 		Output string          `json:"output"`
 		Rows   int64           `json:"rows"`
 		Stats  json.RawMessage `json:"stats,omitempty"`
 	}{fullName(r.table), r.out.path, rows, stats})
-	if err != nil {
-		return err
-	}
-	return a.printJSON(raw)
 }
 
 // countedWriter counts the rows.

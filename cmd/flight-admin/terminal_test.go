@@ -20,7 +20,7 @@ import (
 // standard input if typed is not empty. It returns what the terminal shows.
 func onTerminal(t *testing.T, typed string, stdout io.Writer, args ...string) (status int, shown string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,10 +49,11 @@ type upgradeStep struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// upgradedTable is a table in the document of --json.
+// upgradedTable is a table in the document of --json: upgraded, or why it is not.
 type upgradedTable struct {
 	Table  string          `json:"table"`
-	Report json.RawMessage `json:"report"`
+	Report json.RawMessage `json:"report,omitempty"`
+	Error  json.RawMessage `json:"error,omitempty"`
 }
 
 const upgradeLong = `Bring tables to the format of this version: record it, rewrite files that are unsorted
@@ -66,8 +68,8 @@ A plain Delta table becomes Contrail's with --index-column, --index-granularity 
 one row in an interval of a series, unless --uniqueness is none. Other Delta writers
 are kept away then; rollback --release gives the table back to them.
 
-A table that fails does not keep the others from being upgraded; its error comes last
-and gives the exit status.`
+A table that fails does not keep the others from being upgraded; the first one's error
+comes last and gives the exit status. With --json each table has its report, or its error.`
 
 func newUpgradeCommand(a *app) *cobra.Command {
 	var all, noCompact bool
@@ -103,10 +105,7 @@ func newUpgradeCommand(a *app) *cobra.Command {
 	flags.StringVar(&r.Uniqueness, "uniqueness", "", "of a plain Delta table: reject (default), overwrite or none")
 	flags.Int64Var(&expected, "expected-version", 0, "the only version of the table that the upgrade may follow")
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) error {
-		r.Compact = !noCompact
-		if flags.Changed("expected-version") {
-			r.ExpectedVersion = &expected
-		}
+		r.Compact, r.ExpectedVersion = !noCompact, optionalNumber(cmd, "expected-version", expected)
 		if all {
 			var err error
 			if args, err = a.allTables(ctx, s); err != nil {
@@ -128,29 +127,26 @@ func (a *app) upgradeTables(ctx context.Context, s *session, tables []string, r 
 	for _, table := range tables {
 		r.Table = table
 		result, err := a.change(ctx, s, descriptors.ActionUpgrade, r)
+		row := upgradedTable{Table: fullName(table), Report: result}
 		switch {
-		case err != nil && (ctx.Err() != nil || len(tables) == 1):
-			return err
 		case err != nil:
-			if failed != nil { // the first one is told at the end
-				fmt.Fprintln(a.stderr, "flight-admin:", failureOf(ran{err}).line)
-				break
+			f := failureOf(ran{err})
+			if row.Error = f.json(); failed != nil && !a.json { // the first one is told at the end
+				fmt.Fprintln(a.stderr, "flight-admin:", f.line)
 			}
-			failed = err
-		case a.json:
-			document.Tables = append(document.Tables, upgradedTable{fullName(table), result})
-		default:
-			if err := decoded(func(report upgradeReport) error { return a.printUpgrade(fullName(table), report) })(result); err != nil {
+			failed = cmp.Or(failed, err)
+		case !a.json:
+			if err := decoded(func(report upgradeReport) error { return a.printUpgrade(row.Table, report) })(result); err != nil {
 				return err
 			}
 		}
+		document.Tables = append(document.Tables, row)
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	if a.json {
-		raw, err := json.Marshal(document)
-		if err == nil {
-			err = a.printJSON(raw)
-		}
-		if err != nil {
+		if err := a.printDocument(document); err != nil {
 			return err
 		}
 	}

@@ -44,9 +44,27 @@ func TestUpgrade(t *testing.T) {
 		if got := p.must(t, "upgrade", "weather"); got != "default.weather: current, format 0.3.0; it stays at version 1\n" {
 			t.Errorf("%s: %s", p.name, got)
 		}
-		if o := p.do(t, "upgrade", "weather", "plain", "--dry-run", "--json", "--keep-snapshots", "2d", "--no-compact"); o.status != exitInvalid ||
-			!strings.Contains(o.stdout, `"no_op": true`) || !strings.Contains(o.stderr, `{"error":{"token":"INVALID"`) {
+		o = p.do(t, "upgrade", "plain", "weather", "nobody", "--dry-run", "--json", "--keep-snapshots", "2d", "--no-compact")
+		var document struct {
+			Tables []struct {
+				Table  string
+				Report *upgradeReport
+				Error  struct {
+					Token, Field string
+					Status       int `json:"exit_status"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(o.stdout), &document); err != nil || len(document.Tables) != 3 {
+			t.Fatalf("%s: %v, %+v", p.name, err, o)
+		}
+		plain, weather, nobody := document.Tables[0], document.Tables[1], document.Tables[2]
+		if o.status != exitInvalid || !strings.HasPrefix(o.stderr, `{"error":{"token":"INVALID"`) || strings.Count(o.stderr, "\n") != 1 {
 			t.Errorf("%s: %+v", p.name, o)
+		}
+		if plain.Table != "default.plain" || plain.Report != nil || plain.Error.Token != "INVALID" || plain.Error.Field != "index_column" || plain.Error.Status != exitInvalid ||
+			weather.Report == nil || !weather.Report.NoOp || weather.Error.Token != "" || nobody.Error.Token != "TABLE_NOT_FOUND" || nobody.Error.Status != exitNotFound {
+			t.Errorf("%s: %+v", p.name, document)
 		}
 	}
 }

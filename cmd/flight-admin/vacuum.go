@@ -89,7 +89,7 @@ func newVacuumCommand(a *app) *cobra.Command {
 	flags.BoolVar(&all, "all", false, "list the files that stay, too")
 	flags.BoolVar(&yes, "yes", false, "do not ask")
 	cmd.RunE = a.connected(func(ctx context.Context, s *session, args []string) (err error) {
-		request.Table, request.ExpectedVersion = args[0], optionalVersion(cmd, "expected-version", expected)
+		request.Table, request.ExpectedVersion = args[0], optionalNumber(cmd, "expected-version", expected)
 		if request.OlderThan, err = momentAgo(olderThan, time.Now()); err != nil {
 			return err
 		}
@@ -171,15 +171,10 @@ func addArtifacts(t *textTable, message json.RawMessage, all bool, listed *bool)
 
 // printVacuumJSON prints one document: the report with all files.
 func (a *app) printVacuumJSON(list []json.RawMessage, result json.RawMessage) error {
-	document := struct {
+	return a.printDocument(struct {
 		Artifacts []json.RawMessage `json:"artifacts"`
 		Result    json.RawMessage   `json:"result"`
-	}{list, result}
-	raw, err := json.Marshal(document)
-	if err != nil {
-		return err
-	}
-	return a.printJSON(raw)
+	}{list, result})
 }
 
 func (a *app) printVacuum(table string, r vacuumReport) error {

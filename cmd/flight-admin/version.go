@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -19,18 +18,16 @@ func newVersionCommand(a *app) *cobra.Command {
   flight-admin version --json`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			result, err := json.Marshal(struct {
+			document := struct {
 				Version         string `json:"version"`
 				FormatVersion   string `json:"format_version"`
 				ProtocolVersion int    `json:"protocol_version"`
 				Go              string `json:"go"`
-			}{tabledef.SoftwareVersion, tabledef.CurrentFormat.String(), descriptors.ProtocolVersion, runtime.Version()})
-			if err == nil {
-				err = a.print(result, func(json.RawMessage) error {
-					return a.printf("contrail %s, table format %s, protocol %d, %s %s/%s\n",
-						tabledef.SoftwareVersion, tabledef.CurrentFormat, descriptors.ProtocolVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-				})
-			}
+			}{tabledef.SoftwareVersion, tabledef.CurrentFormat.String(), descriptors.ProtocolVersion, runtime.Version()}
+			err := a.report(document, func() error {
+				return a.printf("contrail %s, table format %s, protocol %d, %s %s/%s\n", document.Version, document.FormatVersion,
+					document.ProtocolVersion, document.Go, runtime.GOOS, runtime.GOARCH)
+			})
 			if err != nil {
 				return ran{err}
 			}

@@ -22,6 +22,9 @@ import (
 	"contrail/cmd/internal/logging"
 )
 
+// patience is how long a busy machine may take for anything.
+const patience = 2 * time.Minute
+
 // server is a run of the daemon inside the test.
 type server struct {
 	address string
@@ -74,7 +77,7 @@ func start(t *testing.T, environ []string, args ...string) *server {
 // awaitReady waits for a ready file and returns the address in it.
 func awaitReady(t *testing.T, path string) string {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if raw, err := os.ReadFile(path); err == nil {
 			return strings.TrimSuffix(string(raw), "\n")
 		}
@@ -89,7 +92,7 @@ func (s *server) end(t *testing.T) int {
 	select {
 	case status := <-s.status:
 		return status
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("the daemon goes on: %s", s.log)
 		return -1
 	}
@@ -115,7 +118,7 @@ func connect(t *testing.T, address string) (context.Context, flight.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(func() {
 		cancel()
 		if err := client.Close(); err != nil {
@@ -185,7 +188,7 @@ func openPut(t *testing.T, address string) {
 }
 
 func TestDrainIsCutWhenItsTimeIsOver(t *testing.T) {
-	s := start(t, []string{"CONTRAIL_DRAIN_GRACE=100ms"})
+	s := start(t, []string{"CONTRAIL_DRAIN_GRACE=100ms", "CONTRAIL_LIMITS__FIRST_MESSAGE_TIMEOUT=1h"})
 	openPut(t, s.address)
 	s.signals <- syscall.SIGTERM
 	if status := s.end(t); status != exitCut {
@@ -303,15 +306,15 @@ func TestServicesThatEnd(t *testing.T) {
 
 // The process itself: signals and exit statuses as an operator meets them.
 func TestProcess(t *testing.T) {
-	start := func(t *testing.T, grace string) (wait func() int, signal func()) {
+	start := func(t *testing.T, grace string) (wait func() int, signal func(), log *lockedBuffer) {
 		t.Helper()
 		ready := filepath.Join(t.TempDir(), "address")
 		if err := os.WriteFile(ready, []byte("stale"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var stderr lockedBuffer
-		cmd := program(t, []string{"CONTRAIL_DRAIN_GRACE=" + grace}, "--listen=127.0.0.1:0", "--admin-listen=", "--ready-file", ready)
-		cmd.Stderr = &stderr
+		stderr := &lockedBuffer{}
+		cmd := program(t, []string{"CONTRAIL_DRAIN_GRACE=" + grace, "CONTRAIL_LIMITS__FIRST_MESSAGE_TIMEOUT=1h"}, "--listen=127.0.0.1:0", "--admin-listen=", "--ready-file", ready)
+		cmd.Stderr = stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -330,19 +333,24 @@ func TestProcess(t *testing.T) {
 				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 					t.Error(err)
 				}
-			}
+			}, stderr
 	}
 	t.Run("drain time over", func(t *testing.T) {
-		wait, signal := start(t, "50ms")
+		wait, signal, _ := start(t, "50ms")
 		signal()
 		if status := wait(); status != exitCut {
 			t.Errorf("status %d", status)
 		}
 	})
 	t.Run("second signal", func(t *testing.T) {
-		wait, signal := start(t, "1h")
+		wait, signal, log := start(t, "1h")
 		signal()
-		time.Sleep(100 * time.Millisecond) // pending signals of one kind are one
+		// Pending signals of one kind are one.
+		for end := time.Now().Add(patience); !strings.Contains(log.String(), "draining"); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the first signal is not taken: %s", log)
+			}
+		}
 		signal()
 		if status := wait(); status != exitCut {
 			t.Errorf("status %d", status)

@@ -31,6 +31,7 @@ const (
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	paceCollector(os.Getenv("GOGC"))
 	os.Exit(run(os.Args[1:], surroundings{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr, signals: signals}))
 }
 

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // must be given back when the test ends.
 func connect(t *testing.T) (*Client, context.Context) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	c := config.Defaults()
 	c.Warehouse = filepath.Join(t.TempDir(), "warehouse")
@@ -210,7 +210,7 @@ func (f *fake) DoPut(stream flight.FlightService_DoPutServer) error {
 
 func dialFake(t *testing.T, f *fake) (*Client, context.Context) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -188,18 +189,20 @@ func TestPutTimeouts(t *testing.T) {
 		{"silent in the middle", m[:2], waitStall},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := testOptions()
-			o.FirstMessageTimeout, o.StallTimeout = 20*time.Millisecond, 30*time.Millisecond
-			s := &stream{messages: c.messages, err: io.EOF, silence: make(chan struct{})}
-			defer close(s.silence)
-			_, err := read(s, Ending{}, o)
-			var timedOut *tableerr.TimedOut
-			if !errors.As(err, &timedOut) || timedOut.Wait != c.wait {
-				t.Fatalf("got %v, want TIMED_OUT of %s", err, c.wait)
-			}
-			if want := map[string]int64{waitFirstMessage: 20, waitStall: 30}[c.wait]; timedOut.LimitMS != want {
-				t.Errorf("limit_ms is %d, want %d", timedOut.LimitMS, want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				o := testOptions()
+				o.FirstMessageTimeout, o.StallTimeout = 20*time.Millisecond, 30*time.Millisecond
+				s := &stream{messages: c.messages, err: io.EOF, silence: make(chan struct{})}
+				defer close(s.silence)
+				_, err := read(s, Ending{}, o)
+				var timedOut *tableerr.TimedOut
+				if !errors.As(err, &timedOut) || timedOut.Wait != c.wait {
+					t.Fatalf("got %v, want TIMED_OUT of %s", err, c.wait)
+				}
+				if want := map[string]int64{waitFirstMessage: 20, waitStall: 30}[c.wait]; timedOut.LimitMS != want {
+					t.Errorf("limit_ms is %d, want %d", timedOut.LimitMS, want)
+				}
+			})
 		})
 	}
 }
