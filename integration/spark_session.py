@@ -53,17 +53,9 @@ def build_wheel(folder: pathlib.Path) -> pathlib.Path:
 def fetch_jars() -> list[pathlib.Path]:
     """Delta's jars, once, into integration/.jars; Spark brings all others itself."""
     if not list(JARS.glob("delta-spark_*.jar")):
-        subprocess.run(
-            [
-                "mvn",
-                "-q",
-                "-B",
-                "-f",
-                str(HERE / "spark" / "pom.xml"),
-                "dependency:copy-dependencies",
-                "-DincludeGroupIds=io.delta,io.unitycatalog",
-                f"-DoutputDirectory={JARS}",
-            ],
-            check=True,
-        )
+        command = ["mvn", "-q", "-B", "-f", str(HERE / "spark" / "pom.xml"), "dependency:copy-dependencies"]
+        command += ["-DincludeGroupIds=io.delta,io.unitycatalog", f"-DoutputDirectory={JARS}"]
+        for last in (False, False, True):  # the registry may not answer each time
+            if subprocess.run(command, check=last).returncode == 0:
+                break
     return sorted(JARS.glob("*.jar"))

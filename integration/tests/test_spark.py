@@ -245,8 +245,10 @@ def test_versions(load, loaded):
     with Client(loaded.uri) as client:
         create_sites(client, "grows", [("a", 0, 1.0)])
         first = load("grows", version="1")
+        committed = client.get({"op": "history", "table": "grows"}).to_pylist()[0]["committed_at"]
         client.act("add_columns", table="grows", columns=[{"name": "more", "type": "double"}])
         assert first.columns == ["site", "ts", "value"] and first.count() == 1
+        assert load("grows", as_of=committed.isoformat()).columns == first.columns
         assert load("grows").columns == ["site", "ts", "value", "more"]
 
 
@@ -271,6 +273,8 @@ def test_refusals(load, table, options, told):
         load(table, **options).count()
 
 
-def test_a_schema_of_other_types_is_refused(load):
+def test_a_schema_of_another_table_is_refused(load):
     with pytest.raises(Exception, match="column 'temp' is double, the schema asks for float"):
         load(schema="temp float").count()
+    with pytest.raises(Exception, match=r'column \\?"none\\?" is not in the table'):
+        load(schema="temp double, none double").count()

@@ -10,7 +10,7 @@ import service
 FOLDER = service.ROOT / "integration/spark/examples"
 PAGE = service.ROOT / "integration/docs/spark.md"
 PRINTED = {
-    "batch": ["24 readings of one meter", "50 averages", "50 newest rows"],
+    "batch": ["24 readings of one meter", "50 averages", "2400 rows, counted", "50 newest rows"],
     "streaming": ["9 alarms"],
 }
 

@@ -5,6 +5,7 @@ import pathlib
 
 import pyarrow as pa
 import pytest
+from contrail_spark import ContrailDataSource, _stream
 from contrail_spark._options import Options
 from contrail_spark._stream import StreamReader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
@@ -132,6 +133,22 @@ def test_a_table_made_again_is_another_table(client, source, reader):
 def test_refusals(reader, options, told):
     with pytest.raises(ValueError, match=told):
         reader(**options)
+
+
+def test_what_pyspark_4_1_cannot_do_is_refused(reader, monkeypatch):
+    """It asks for no limits, so a batch would have as many rows as there are."""
+    monkeypatch.setattr(_stream, "ReadLimit", None)
+    for limit in ("maxRowsPerBatch", "maxVersionsPerBatch"):
+        with pytest.raises(ValueError, match="need PySpark 4.2"):
+            reader(**{limit: "3"})
+    stream = reader(startingVersion="3")  # all else works: it asks for the newest offset
+    assert rows(stream, stream.initialOffset(), stream.latestOffset()) == committed(3, 4)
+
+
+def test_output_mode_complete_is_refused(server, name):
+    source = ContrailDataSource({"location": server.uri, "table": name})
+    with pytest.raises(ValueError, match='use outputMode\\("append"\\)'):
+        source.streamWriter(SCHEMA, overwrite=True)
 
 
 class Stream:

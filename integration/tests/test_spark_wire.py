@@ -4,11 +4,12 @@ import json
 
 import pyarrow.flight as fl
 import pytest
-from contrail_spark import _flight
+from contrail_spark import _flight, _read
+from contrail_spark._flight import Client
 from contrail_spark._options import Connection, Options
-from contrail_spark._read import Endpoint, batches
+from contrail_spark._read import Endpoint, batches, endpoints
 
-from tables import create_sites
+from tables import create_sites, sites
 
 NOWHERE = "grpc://127.0.0.1:1"
 
@@ -64,3 +65,30 @@ def test_an_action_is_tried_again_while_the_service_is_away(server, monkeypatch)
     with pytest.raises(fl.FlightUnavailableError):
         _flight.act_surely(Connection(server.uri), "server_info")
     assert len(made) == 4 + _flight.ATTEMPTS
+
+
+def test_a_partition_is_worth_its_task(server, client, name, monkeypatch):
+    """As many partitions as the rows or the values are worth, and for a filter, whose rows nobody has counted, too."""
+    create_sites(client, name)
+    for site in "abcd":  # a small file is not divided
+        client.append(name, sites([(site, hour, 1.0) for hour in range(3)]))
+    connection = Connection(server.uri)
+    scan = {"op": "scan", "table": name, "order": "unordered"}
+
+    def count(**more) -> int:
+        with Client(connection) as link:
+            return len(endpoints(link, scan | more, connection))
+
+    late = {"filter": [["value", "=", 1]]}
+    assert count() == count(**late) == 1
+    monkeypatch.setattr(_read, "ROWS_OF_A_PARTITION", 4)
+    assert count() == count(columns=["site"]) == count(**late) == 3
+    assert count(start="2026-01-01T01:00:00Z") == 3  # within the files, so nobody has counted
+    assert count(entities=[{"site": "a"}]) == 1
+    assert count(max_endpoints=2) == count(max_endpoints=2, **late) == 2
+    monkeypatch.setattr(_read, "VALUES_OF_A_PARTITION", 9)  # of three columns
+    assert (count(), count(columns=["site"])) == (4, 3)
+    monkeypatch.setattr(_read, "MAX_UNCOUNTED", 2)
+    assert (count(), count(**late)) == (4, 2)
+    monkeypatch.setattr(_read, "MAX_PARTITIONS", 3)
+    assert count() == 3

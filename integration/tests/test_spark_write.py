@@ -1,7 +1,9 @@
 """Spark writes through the service: tasks stage, the driver commits once, and what fails leaves no row."""
 
+import concurrent.futures
 import os
 import signal
+import time
 
 import pyarrow as pa
 import pytest
@@ -10,7 +12,9 @@ from contrail_spark._write import Staged, Writer
 from pyspark import TaskContext
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
 
+from client import Client
 from interop import ipc, kinds
+from service import Service
 from tables import SITES, assert_same, bits, create_sites, refused, sites
 
 ROWS = [(site, hour, float(hour)) for site in ("a", "b", "c", "d") for hour in range(5)]
@@ -193,6 +197,32 @@ def test_tokens_of_other_tables(server, client, name):
     with refused("INVALID", field="staged[0]"):
         writer(server, name + "-2").commit([stage(job, ROWS)])
     assert client.read(name).num_rows == 0 and client.read(name + "-2").num_rows == 0
+
+
+def test_two_jobs_with_one_id_at_once(server, client, name):
+    """They are one job: the rows of one of them are there, once."""
+    create_sites(client, name)
+    jobs = [writer(server, name, request_id="job") for _ in range(2)]
+    messages = [[stage(job, ROWS)] for job in jobs]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda job, message: job.commit(message), jobs, messages))
+    assert_same(client.read(name), sites(ROWS, SITES))
+    assert [entry["version"] for entry in history(client, name)] == [1, 0]
+
+
+def test_a_commit_that_comes_too_late(tmp_path, built):
+    """A driver that hung until what was staged has expired commits nothing, and nothing is left."""
+    with Service(tmp_path / "warehouse", staged_lifetime="1s") as brief, Client(brief.uri) as client:
+        create_sites(client, "late")
+        job = writer(brief, "late", request_id="job")
+        messages = [stage(job, ROWS)]
+        time.sleep(1.1)
+        with refused("INVALID", field="staged[0]"):
+            job.commit(messages)
+        assert client.read("late").num_rows == 0 and len(history(client, "late")) == 1
+        assert list(brief.path("late").rglob("*.parquet"))
+        job.abort(messages)
+        assert not list(brief.path("late").rglob("*.parquet"))
 
 
 def test_a_job_without_rows_makes_no_version(server, client, name):

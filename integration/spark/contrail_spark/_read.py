@@ -18,9 +18,13 @@ from contrail_spark._flight import Client, locations
 from contrail_spark._options import Connection, Options
 from contrail_spark._types import TypeRefused, arrow_schema, as_spark, spark_schema
 
-# A task costs Spark some tens of milliseconds; this many rows take longer to read.
-ROWS_OF_A_PARTITION = 500_000
-MAX_PARTITIONS = 64
+# A task costs Spark and its Python worker some tens of milliseconds, whatever it reads; so many rows or so many values
+# take about a second.
+ROWS_OF_A_PARTITION = 2_000_000
+VALUES_OF_A_PARTITION = 16_000_000
+MAX_PARTITIONS = 64  # so many scans a server runs at once
+# How many rows pass a filter is not known beforehand: a part of the whole that is worth no more partitions than these.
+MAX_UNCOUNTED = 8
 
 
 @dataclass
@@ -92,14 +96,24 @@ class PushingReader(Reader):
 
 
 def endpoints(client: Client, request: dict[str, Any], connection: Connection) -> list[Endpoint]:
-    """The partitions of a read, all of one version: as many as the user says, else by the number of rows."""
+    """The partitions of a read, all of one version: as many as the user says, else by the number of rows and values."""
     info = client.info(request)
-    if request["op"] == "scan" and "max_endpoints" not in request and info.total_records > ROWS_OF_A_PARTITION:
-        pinned = {"version": json.loads(info.app_metadata)["version"]}
-        count = min(-(-info.total_records // ROWS_OF_A_PARTITION), MAX_PARTITIONS)
-        unpinned = {name: value for name, value in request.items() if name != "as_of"}
-        info = client.info(unpinned | pinned | {"max_endpoints": count})
+    if request["op"] == "scan" and "max_endpoints" not in request:
+        pinned = {name: value for name, value in request.items() if name != "as_of"}
+        pinned["version"] = json.loads(info.app_metadata)["version"]
+        count = _partitions(info.total_records, len(info.schema))
+        if info.total_records < 0 and "entities" not in request:
+            whole = {name: value for name, value in pinned.items() if name not in ("filter", "start", "end")}
+            count = min(_partitions(client.info(whole).total_records, len(info.schema)), MAX_UNCOUNTED)
+        if count > 1:
+            info = client.info(pinned | {"max_endpoints": count})
     return [Endpoint(endpoint.ticket.ticket, locations(endpoint, connection)) for endpoint in info.endpoints]
+
+
+def _partitions(rows: int, columns: int) -> int:
+    """How many partitions so many rows are worth; one where nobody knows how many there are."""
+    count = max(-(-rows // ROWS_OF_A_PARTITION), -(-rows * columns // VALUES_OF_A_PARTITION))
+    return max(1, min(count, MAX_PARTITIONS))
 
 
 def batches(partition: Endpoint, connection: Connection) -> Iterator[pa.RecordBatch]:

@@ -40,6 +40,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.starting = options.starting()
         self.max_rows = options.positive("maxrowsperbatch")
         self.max_versions = options.positive("maxversionsperbatch")
+        if ReadLimit is None and (self.max_rows or self.max_versions):
+            raise ValueError(
+                "maxRowsPerBatch and maxVersionsPerBatch need PySpark 4.2, which asks how far a batch may go"
+            )
         self.schema = arrow_schema(schema)
         self.until: Offset | None = None
         with Client(self.connection) as client:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
+
+# PySpark 4.1 always means UTC, and has no argument to say so.
+_ZONE = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 
 
 class TypeRefused(Exception):
@@ -13,12 +18,12 @@ class TypeRefused(Exception):
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """The Spark schema of what the service gives."""
-    return from_arrow_schema(pa.schema([_readable(field) for field in schema]))
+    return from_arrow_schema(pa.schema([_readable(field) for field in schema]), prefer_timestamp_ntz=True)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema in which Spark takes batches of a Spark schema."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema, **_ZONE)
 
 
 def as_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -48,6 +48,9 @@ def main(spark: SparkSession, location: str) -> None:
     narrow = spark.read.format("contrail").option("location", location).option("columns", "meter,kwh")
     print(narrow.load("example.meters").groupBy("meter").avg("kwh").count(), "averages, from two columns")
 
+    files = spark.read.format("contrail").option("location", location).option("op", "files").load("example.meters")
+    print(files.agg({"rows": "sum"}).first()[0], "rows, counted without reading one")
+
     newest = spark.read.format("contrail").option("location", location).option("op", "latest").load("example.meters")
     print(newest.where("kwh > 11").count(), "newest rows")
 
