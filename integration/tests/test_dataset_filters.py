@@ -82,7 +82,8 @@ def simple(chance: random.Random) -> pc.Expression:
     if shape == 6:
         return pc.starts_with(pc.utf8_lower(pc.field("text")), "a")
     if shape == 7:
-        return chance.choice([pc.field("flag"), pc.field("f64") > pc.field("f32"), pc.scalar(True)])
+        odd = [pc.field("flag"), pc.field("f64") > pc.field("f32"), pc.scalar(True), pc.field("point", "x").is_valid()]
+        return chance.choice(odd)
     compare = chance.choice([operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
     if column == "flag":
         compare = chance.choice([operator.eq, operator.ne])
@@ -165,6 +166,7 @@ SQL = [
     "n % 7 = 3",
     "len(list) = 2",
     "point.x = 1",
+    "point.x = 1 and site = 'b'",
 ]
 
 
@@ -256,6 +258,8 @@ PUSHED = {
     "alternatives": ((pc.field("i8") == 7) | (pc.field("i8") == 0), True),
     "neither": (~((pc.field("i8") == 7) | (pc.field("u8") == 7)), True),
     "known part": ((pc.field("i8") > 5) & (pc.utf8_lower(pc.field("text")) == "a"), False),
+    "beside a struct": ((pc.field("site") == "a") & (pc.field("point", "x") == 1), False),
+    "struct": (pc.field("point", "x") == 1, None),
     "unknown": (pc.utf8_lower(pc.field("text")) == "a", None),
     "either": ((pc.field("i8") == 7) | (pc.field("u8") == 7), None),
     "not in": (~pc.field("i8").isin([7]), None),
