@@ -184,6 +184,20 @@ def optimize(job: Job) -> dict:
     return result
 
 
+def vacuum(job: Job) -> dict:
+    """Delete what an optimize has replaced, in another process, and give up the versions before it."""
+    path = job.peer.path(job.spec)
+    job.peer.ripen(job.spec)
+    before = meter.data_files(path)
+    with meter.Meter(job.peer) as m:
+        job.peer.vacuum(job.spec)
+    left = meter.data_files(path)
+    result = m.result | {"deleted": before - left}
+    if job.verify:
+        result["right"] = left == job.peer.live(job.spec) < before and job.holds(job.answers()["rows"], job.names())
+    return result
+
+
 class Appends:
     """Small appends by several clients at once, each append by one of them, until the time or the supply ends."""
 
@@ -275,7 +289,11 @@ def cold(job: Job) -> dict:
 
 OPERATIONS = {
     f.__name__: f
-    for f in (append, fill, scan, query, spark, staged, latest, gaps, update, overwrite, optimize, small, grow, cold)
+    for f in (
+        *(append, fill, staged, small, grow),
+        *(scan, query, spark, latest, gaps, cold),
+        *(update, overwrite, optimize, vacuum),
+    )
 }
 
 

@@ -67,6 +67,12 @@ def on_disk(folder: pathlib.Path) -> dict:
     return found
 
 
+def data_files(folder: pathlib.Path) -> int:
+    """Parquet files of rows below a folder: what lies beside them is some table's log or metadata."""
+    others = {"_delta_log", "_contrail", "metadata"}
+    return sum(others.isdisjoint(path.relative_to(folder).parts) for path in folder.rglob("*.parquet"))
+
+
 def sync(folder: pathlib.Path) -> float:
     """fsync every file and folder, in seconds: what a peer that does not do so leaves to its caller."""
     began = time.perf_counter()

@@ -140,6 +140,7 @@ MUSTS = [
     Must("… memory over the start, server", 400, 200, figure("update.payload", "server_mb"), " MB", True),
     Must("update 1 row of 1 M", 100, 20, figure("update.one", "wall", 1e3), " ms", True),
     Must("compact 1,000 files against deltalake", 1.0, 2.0, faster("optimize.files", "deltalake")),
+    Must("vacuum after it against deltalake", 1.0, 2.0, faster("vacuum.files", "deltalake")),
     Must("memory over the start, full scan, server", 150, 100, figure("scan.full", "server_mb"), " MB", True),
     Must(
         "memory over the start, append of sorted rows, server",

@@ -54,6 +54,7 @@ COLUMNS = {
         ("scan all before ms", "before", 1e3),
         ("after ms", "after", 1e3),
     ],
+    "vacuum": [("ms", "wall", 1e3), ("CPU ms", "cpu", 1e3), *MEMORY, ("data files deleted", "deleted", 1)],
     "go": [("ms", "wall", 1e3)],
 }
 COLUMNS |= dict.fromkeys(("latest", "gaps", "query", "spark"), COLUMNS["scan"])

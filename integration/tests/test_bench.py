@@ -53,6 +53,15 @@ def test_engines_over_the_service_and_staged_appends(built, tmp_path):
         assert rows.keys() == {"Contrail", other} and all(cells[-1] == "yes" for cells in rows.values()), page
 
 
+def test_a_vacuum_deletes_what_an_optimize_has_replaced(built, tmp_path):
+    run, page = bench(tmp_path, "vacuum.files", "--rounds", "1")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert section(page, "optimize.files").keys() == {"Contrail"}, "the table is laid and optimized"
+    cells = section(page, "vacuum.files")["Contrail"]
+    assert cells[-2:] == ["100", "yes"], page
+    assert "| vacuum after it against deltalake | ≥ 1× | ≥ 2× | – | not measured |" in page
+
+
 def test_a_peer_that_hangs_is_reported_and_the_run_goes_on(built, tmp_path):
     run, page = bench(tmp_path, "append.shuffled", "--patience", "0.05")
     assert "Contrail was wrong or failed" in run.stderr

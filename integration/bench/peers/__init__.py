@@ -51,6 +51,14 @@ PEERS = {
         "–",
         reads_of="contrail",
     ),
+    "contrail_listing": About(
+        "contrail",
+        "Listing",
+        "Contrail's list of files",
+        "the rows of each file as the service tells them (`op` `files`), summed up by Spark",
+        "–",
+        reads_of="contrail",
+    ),
     "contrail_put": About(
         "contrail",
         "OnePut",

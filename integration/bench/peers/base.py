@@ -51,6 +51,18 @@ class Peer:
         """Make few files in a good order of what many appends have left."""
         raise NotOffered
 
+    def ripen(self, spec) -> None:
+        """Open the table and let pass what a vacuum waits for, so that all that was replaced may go."""
+        raise NotOffered
+
+    def vacuum(self, spec) -> None:
+        """Delete all files that the newest version does not need."""
+        raise NotOffered
+
+    def live(self, spec) -> int:
+        """How many data files the newest version has."""
+        raise NotOffered
+
     def open(self, spec) -> None:
         """Learn the table's current state as a process does that has just started."""
         raise NotOffered

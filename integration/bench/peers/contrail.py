@@ -1,7 +1,9 @@
 """Contrail itself: its real server on loopback, spoken to in the few lines of pyarrow that any program would write."""
 
 import concurrent.futures
+import datetime
 import json
+import time
 
 import pyarrow.flight as fl
 
@@ -22,9 +24,9 @@ class Contrail(Peer):
         super().__init__(folder)
         self.server = self.link = self.dataset = self.duckdb = self.engine = None
 
-    def start(self):
+    def start(self, **settings):
         # What is timed is what was asked for; small files stay as they are until somebody asks.
-        self.server = service.Service(self.folder / "warehouse", maintenance=False).start()
+        self.server = service.Service(self.folder / "warehouse", maintenance=False, **settings).start()
         self.link = client.Client(self.server.uri)
 
     def stop(self):
@@ -72,6 +74,21 @@ class Contrail(Peer):
     def optimize(self, spec):
         self._ask(self.link.act, "optimize", table=spec.name)
 
+    def ripen(self, spec):
+        # A replaced file stays for as long as the tickets of the server may be for it, which is an hour, not a second.
+        self.stop()
+        self.start(ticket_lifetime="1s")
+        self.link.act("set_properties", table=spec.name, properties={"contrail.snapshot-retention": "1s"})
+        time.sleep(1.1)
+
+    def vacuum(self, spec):
+        now = datetime.datetime.now(datetime.UTC).isoformat()
+        request = {"apply": True, "expire": True, "older_than": now, "force": True}
+        self._ask(self.link.act, "vacuum", table=spec.name, **request)
+
+    def live(self, spec):
+        return self.link.act("describe_table", table=spec.name)["files"]
+
     def open(self, spec):
         self.link.act("describe_table", table=spec.name)
 
@@ -104,8 +121,8 @@ class Contrail(Peer):
         return self.engine.ask
 
     def look(self, spec, columns) -> None:
-        """Make the table known to Spark."""
-        self.engine.service(self.server.uri, spec.name, columns)
+        """Make the table known to Spark, all columns or those that a query needs."""
+        self.engine.service(self.server.uri, spec.name, **({"columns": ",".join(columns)} if columns else {}))
 
     def staged(self, spec, rows, tasks):
         """A thread and a connection for each part, as tasks on several machines have; then one commit of all."""
@@ -159,6 +176,17 @@ class Directory(Contrail):
 
     def look(self, spec, columns):
         self.engine.directory(self.path(spec))
+
+
+class Listing(Contrail):
+    """Spark asks the service how many rows each file has, and reads none of them."""
+
+    def look(self, spec, columns):
+        self.engine.service(self.server.uri, spec.name, op="files")
+
+    def spark(self, spec, columns):
+        ask = super().spark(spec, columns)
+        return lambda _: ask("select sum(rows) from {table}")
 
 
 class OnePut(Contrail):

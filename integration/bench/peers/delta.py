@@ -40,6 +40,15 @@ class Deltalake(Peer):
     def optimize(self, spec):
         self._table(spec).optimize.compact()
 
+    def ripen(self, spec):
+        self._table(spec)
+
+    def vacuum(self, spec):
+        self._table(spec).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+
+    def live(self, spec):
+        return len(self._table(spec).file_uris())
+
     def open(self, spec):
         deltalake.DeltaTable(self.path(spec)).version()
 

@@ -42,6 +42,15 @@ class Timelake(Peer):
     def optimize(self, spec):
         self._table(spec).maintain(compact=True, retention=False, expire=False, rollups=False)
 
+    def ripen(self, spec):
+        self._table(spec).set_properties({"snapshot-retention": "0s", "min-snapshots": "1"})
+
+    def vacuum(self, spec):
+        self._table(spec).maintain(compact=False, retention=False, expire=True, rollups=False)
+
+    def live(self, spec):
+        return self._table(spec).info()["files"]
+
     def open(self, spec):
         Lake(str(self.folder)).table(spec.name)
 

@@ -20,13 +20,13 @@ class Spark:
         self.session = spark_session.make(PACKAGE)
         self.java = self.session.sparkContext._gateway.proc
 
-    def service(self, location: str, table: str, columns: list[str] | None) -> None:
-        """Look at the table through contrail_spark, at all columns or at those that a query needs."""
+    def service(self, location: str, table: str, **options: str) -> None:
+        """Look at the table through contrail_spark."""
         import contrail_spark
 
         contrail_spark.register(self.session)
         reader = self.session.read.format("contrail").option("location", location)
-        self.table = (reader.option("columns", ",".join(columns)) if columns else reader).load(table)
+        self.table = reader.options(**options).load(table)
 
     def directory(self, path) -> None:
         """Look at the table through delta-spark."""
