@@ -28,7 +28,7 @@ class Service:
         self.process = None
         self.uri = None
 
-    def start(self, patience: float = 30) -> "Service":
+    def start(self, patience: float = 120) -> "Service":
         # JSON is YAML, so the configuration needs no library.
         self.config.write_text(json.dumps(self.settings))
         ready = self.warehouse.with_name(self.warehouse.name + ".ready")
@@ -65,7 +65,7 @@ class Service:
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def stop(self, patience: float = 20) -> int:
+    def stop(self, patience: float = 120) -> int:
         """SIGTERM: let running work finish. Returns the exit code."""
         if self.alive:
             self.process.send_signal(signal.SIGTERM)

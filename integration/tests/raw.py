@@ -81,7 +81,7 @@ class Put:
         self.channel = grpc.insecure_channel(uri.removeprefix("grpc://"), options)
         self.method = self.channel.stream_stream(self.METHOD)
 
-    def outcome(self, messages, timeout: float = 30) -> tuple[str | None, str, list[bytes]]:
+    def outcome(self, messages, timeout: float = 120) -> tuple[str | None, str, list[bytes]]:
         """Send all and half-close. Returns (token or None for OK, message, results)."""
         call = self.method(iter(messages), timeout=timeout)
         results = []

@@ -75,12 +75,23 @@ def files(folder: pathlib.Path) -> dict[str, str]:
     return found
 
 
-def eventually(condition, patience: float = 10):
-    """Wait until condition() is true: for what a server does after a client has gone away."""
+def eventually(condition, patience: float = 120):
+    """Wait until condition() is true: for what a server does by itself, on a slow machine, too."""
     deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, "did not come true in time"
         time.sleep(0.02)
+
+
+def expire(client: Client, name: str, version: int) -> None:
+    """Let a version go that is not the newest, on a server and in a table that keep versions for a second."""
+
+    def gone() -> bool:
+        client.act("vacuum", table=name, apply=True, expire=True)
+        history = client.get({"op": "history", "table": name}).to_pylist()
+        return any(h["version"] == version and h["expired"] for h in history)
+
+    eventually(gone)
 
 
 @contextlib.contextmanager

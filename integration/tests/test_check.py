@@ -24,7 +24,7 @@ def check(client: Client, table: str, **more) -> tuple[list[dict], dict]:
 
 def admin(server, *arguments) -> subprocess.CompletedProcess:
     environment = os.environ | {"CONTRAIL_SERVER": server.uri}
-    return subprocess.run([ADMIN, *arguments], env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([ADMIN, *arguments], env=environment, capture_output=True, text=True, timeout=600)
 
 
 def test_a_sound_table_and_a_damaged_one(fresh):

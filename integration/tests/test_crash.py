@@ -97,7 +97,7 @@ def test_kill_minus_nine_under_four_clients(tmp_path, built):
         time.sleep(chance.uniform(0, 0.01))
         server.kill()
         for appender in running:
-            appender.join(30)
+            appender.join(120)
             assert not appender.is_alive() and appender.error is None, repr(appender.error)
     with server, Client(server.uri) as client:
         for name, group in appenders.items():

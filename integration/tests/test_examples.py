@@ -15,7 +15,7 @@ PAGES = [service.ROOT / "integration/docs" / name for name in ("python.md", "duc
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
 def test_an_example_runs(server, path):
     command = [sys.executable, path, server.uri, server.warehouse]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

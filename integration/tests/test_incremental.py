@@ -3,7 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from tables import create_sites, refused, sites
+from client import Client
+from service import Service
+from tables import create_sites, expire, refused, sites
 
 
 def values(data: pa.Table) -> list[tuple]:
@@ -20,8 +22,10 @@ def test_since(client, name):
     three_hours(client, name)
     assert values(client.read(name, since_version=1)) == [("a", 1.0), ("a", 2.0), ("b", 1.0), ("b", 2.0)]
     assert values(client.read(name, since_version=1, version=2)) == [("a", 1.0), ("b", 1.0)]
-    nothing = client.read(name, since_version=3)
-    assert nothing.num_rows == 0 and nothing.schema == client.read(name).schema
+    for more in ({}, {"columns": ["value", "site"]}, {"profile": "exact"}, {"profile": "spark"}, {"version": 3}):
+        nothing = client.read(name, since_version=3, **more)
+        assert nothing.num_rows == 0 and nothing.schema == client.read(name, **more).schema
+    assert client.info(table=name, since_version=3).total_records == 0
     picked = client.read(
         name,
         since_version=0,
@@ -80,6 +84,31 @@ def test_other_commits(client, name):
     client.act("rollback", table=name, version=3, expected_version=7)
     with refused("NOT_APPEND_ONLY", version=8, operation="rollback"):
         client.read(name, since_version=7)
+
+
+def test_optimize_is_passed_over(client, name):
+    """Files that it has replaced are read as they were appended."""
+    three_hours(client, name)
+    assert client.act("optimize", table=name)["committed_version"] == 4
+    client.append(name, sites([("a", 9, 9.0)]))
+    assert values(client.read(name, since_version=2)) == [("a", 2.0), ("a", 9.0), ("b", 2.0)]
+    assert values(client.read(name, since_version=3)) == [("a", 9.0)]
+    assert client.read(name, since_version=3, version=4).num_rows == 0
+
+
+def test_an_expired_start(tmp_path, built):
+    settings = {"ticket_lifetime": "1s", "maintenance": False}
+    with Service(tmp_path / "warehouse", **settings) as brief, Client(brief.uri) as client:
+        create_sites(client, "t", [("a", 0, 0.0)], properties={"contrail.snapshot-retention": "1s"})
+        client.append("t", sites([("a", 1, 1.0)]))
+        expire(client, "t", 1)
+        newest = client.act("describe_table", table="t")["version"]
+        for since in (0, 1):
+            for more in ({}, {"changes": "ignore"}):
+                with refused("VERSION_EXPIRED", version=since, current=newest):
+                    client.read("t", since_version=since, **more)
+        client.append("t", sites([("a", 2, 2.0)]))
+        assert values(client.read("t", since_version=newest)) == [("a", 2.0)]
 
 
 def test_overwriting_appends(client, name):

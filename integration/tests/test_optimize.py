@@ -106,7 +106,7 @@ def test_refusals(server, client, name):
 
 def test_beside_appends(server, client, name):
     """Rows that are appended while files are rewritten again and again are all there, once."""
-    create_sites(client, name)
+    create_sites(client, name, properties={"contrail.maintenance": "off"})
     per_writer = 15
 
     def write(site):

@@ -62,5 +62,5 @@ def test_the_readmes_programs_do_not_meet():
 
 def test_listing_flights_needs_no_table(fresh):
     with fl.connect(fresh.uri) as connection:
-        connection.wait_for_available(timeout=5)
+        connection.wait_for_available(timeout=120)
         assert list(connection.list_flights()) == []

@@ -9,7 +9,7 @@ import pytest
 
 from client import Client
 from service import Service
-from tables import SITES, create_sites, refused, sites, untouched
+from tables import SITES, create_sites, eventually, refused, sites, untouched
 
 
 def stage(client: Client, table: str, rows, **settings) -> dict:
@@ -49,7 +49,7 @@ def test_tasks_and_driver(server, client, name):
     report = commit(client, name, "job", *[s["staged"] for s in staged])
     assert (report["starting_version"], report["committed_version"], report["rows"]) == (0, 1, 80)
     assert (len(report["data_files"]), report["request_id"], report["replayed"]) == (8, "job", False)
-    assert client.read(name).num_rows == 80
+    assert client.read(name).num_rows == client.read(name, since_version=0).num_rows == 80
     history = client.get({"op": "history", "table": name}).to_pylist()
     assert (history[0]["operation"], history[0]["request_id"], history[0]["rows_added"]) == ("append", "job", 80)
 
@@ -109,6 +109,49 @@ def test_a_token_may_be_read_and_not_written(client, name):
     forged = base64.urlsafe_b64encode(json.dumps(told, separators=(",", ":")).encode() + raw[-32:]).decode().rstrip("=")
     with refused("INVALID", field="staged[0]"):
         commit(client, name, "job", forged)
+
+
+def test_a_token_of_elsewhere(server, client, name, tmp_path):
+    """Of the same table in another warehouse, and of a table that has gone since."""
+    create_sites(client, name)
+    with Service(tmp_path / "warehouse") as there, Client(there.uri) as other:
+        create_sites(other, name)
+        foreign = stage(other, name, [("a", 0, 0.0)])["staged"]
+    gone = stage(client, name, [("a", 0, 0.0)])["staged"]
+    client.act("drop_table", table=name)
+    create_sites(client, name)
+    kept = stage(client, name, [("b", 0, 1.0)])["staged"]
+    with untouched(server):
+        for token in (foreign, gone, kept[:-8] + "AAAAAAAA"):
+            with refused("INVALID", field="staged[1]"):
+                commit(client, name, "job", kept, token)
+            with refused("INVALID", field="staged[1]"):
+                client.act("abort_staged", table=name, staged=[kept, token])
+    assert commit(client, name, "job", kept)["rows"] == 1
+
+
+def test_an_expired_token(tmp_path, built):
+    with Service(tmp_path / "warehouse", staged_lifetime="1s") as brief, Client(brief.uri) as client:
+        create_sites(client, "t")
+        staged = stage(client, "t", [("a", 0, 0.0)])
+        token, end = staged["staged"], datetime.datetime.fromisoformat(staged["expires_at"])
+        eventually(lambda: datetime.datetime.now(datetime.UTC) > end)
+        with untouched(brief), refused("INVALID", field="staged[0]") as caught:
+            commit(client, "t", "job", token)
+        assert "expired at" in str(caught.value) and "stage the rows again" in str(caught.value)
+        assert client.act("abort_staged", table="t", staged=[token])["files_removed"] == 1
+        assert files(brief, "t") == []
+
+
+def test_vacuum_leaves_rows_that_wait(server, client, name):
+    """tablecore's tests move the clock on, and see them swept when they have expired."""
+    create_sites(client, name)
+    waits = stage(client, name, [("a", 0, 0.0)])["staged"]
+    just = datetime.datetime.now(datetime.UTC).isoformat()
+    swept = client.act("vacuum", table=name, apply=True, force=True, older_than=just)
+    assert swept["deleted"]["files"] == 0
+    assert commit(client, name, "job", waits)["rows"] == 1
+    assert values(client, name) == [("a", 0.0)]
 
 
 def test_abort(server, client, name):

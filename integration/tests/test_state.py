@@ -230,10 +230,10 @@ def test_kill_minus_nine_around_states(server):
         server.start()
         writers = [Writer(server.uri, site, n) for site, n in first.items()]
         enough = sum(first.values()) + 100
-        eventually(lambda enough=enough, writers=writers: sum(w.next for w in writers) >= enough, 60)
+        eventually(lambda enough=enough, writers=writers: sum(w.next for w in writers) >= enough, 300)
         server.kill()
         for writer in writers:
-            writer.join(30)
+            writer.join(120)
             assert writer.error is None, repr(writer.error)
         if damage:
             DAMAGES[damage](server)
@@ -254,13 +254,13 @@ def test_two_servers_on_one_warehouse(server, tmp_path):
     with server, second:
         writers = [Writer(s.uri, f"{site}{n}", 0, 80) for n, s in enumerate((server, second)) for site in "xy"]
         for writer in writers:
-            writer.join(120)
+            writer.join(600)
             assert writer.error is None and writer.next == 80, repr(writer.error)
         with Client(server.uri) as one, Client(second.uri) as other:
             want = answers(one, "mine")
             assert_equal(answers(other, "mine"), want)
             assert assert_consistent(other, "mine").num_rows == 2 * COMMITS + 4 * 80
-    assert len(states(server, "mine")) in (2, 3, 4)
+    assert 2 <= len(states(server, "mine")) <= 6  # of about ten that were written
     with server, Client(server.uri) as client:
         assert_equal(answers(client, "mine"), want)
     lines = (server.log.read_text() + second.log.read_text()).splitlines()

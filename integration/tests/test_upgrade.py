@@ -18,6 +18,11 @@ def test_every_engine_reads_the_same_all_the_way(server, client, name, engine):
     for stage in stages(client, server, name):
         assert values(reader.read(server.path(name))) == expected, stage
         assert values(client.read(name, order="unordered")) == expected, stage
+        read = client.read(name)  # in order, whether or not the files are
+        assert values(read) == expected, stage
+        if stage in ("adopted", "rewritten", "redone"):
+            keys = list(zip(read["site"].to_pylist(), read["ts"].to_pylist()))
+            assert keys == sorted(keys), stage
 
 
 def test_adopted_table_is_one_of_ours(server, client, name):
@@ -107,6 +112,8 @@ def test_rows_that_do_not_fit(server, client, name):
         client.act("upgrade", table=name)
     with refused("INVALID", field="keep_snapshots_until"):
         client.act("upgrade", table=name, keep_snapshots="7d", keep_snapshots_until="2026-12-07T00:00:00Z", **KEYS)
+    with refused("INVALID", field="keep_snapshots_until", value="2020-01-01T00:00:00Z"):
+        client.act("upgrade", table=name, keep_snapshots_until="2020-01-01T00:00:00Z", **KEYS)
     with refused("VERSION_CONFLICT", expected=0, found=1):
         client.act("upgrade", table=name, expected_version=0, **KEYS)
     with refused("FORMAT_UNWRITABLE"):

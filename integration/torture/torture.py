@@ -36,7 +36,7 @@ PEOPLE = [
     {"writers": [6, 7], "readers": [10]},
 ]
 GENERATION = 10  # rounds until new tables are made
-SETTINGS = {"ticket_lifetime": "10s", "drain_grace": "5s"}
+SETTINGS = {"ticket_lifetime": "10s", "drain_grace": "2m"}
 RETENTION = "20s"
 SAMPLES = 8  # versions of a table that are read after a round
 
@@ -134,7 +134,7 @@ class Torture:
             time.sleep(chance.uniform(0.2, self.longest))
             demand(server.alive, "a server ended by itself", server.log)
             if chance.random() < 0.2:
-                code = server.stop(30)
+                code = server.stop(180)
                 demand(code == 0, "a server that was asked to stop ended with", code)
                 told.append("SIGTERM")
             else:
