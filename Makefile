@@ -30,7 +30,7 @@ build: ## compile bin/flightsrv and bin/flight-admin
 check: lint test ## what CI runs: lint, then test
 
 lint: $(READY) ## gofmt, go vet, staticcheck, ruff
-	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')) && \
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go') </dev/null) && \
 	  if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -C integration/bench/stockflight .
@@ -44,10 +44,10 @@ vet:
 	$(GO) vet ./...
 
 unit: ## the Go tests, the layer test among them; in CI with 200 seeds of the model test
-	$(if $(CI),SEEDS=$(or $(SEEDS),200)) $(GO) test -count=1 -timeout 30m ./...
+	$(if $(CI),SEEDS=$(or $(SEEDS),200)) $(GO) test -count=1 -timeout 90m ./...
 
 race: ## the Go tests under the race detector, in another time zone, with 10 seeds each
-	SEEDS=$(or $(SEEDS),10) TZ=Asia/Kolkata $(GO) test -count=1 -timeout 30m $(RACE) ./...
+	SEEDS=$(or $(SEEDS),10) TZ=Asia/Kolkata $(GO) test -count=1 -timeout 90m $(RACE) ./...
 
 model: ## random operations against the reference, SEEDS (200) scripts of 300 steps; SEED=n begins with script n
 	SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 0 -run '^TestModel' ./tablecore
@@ -80,10 +80,10 @@ spill: ## 50 M shuffled rows, and 4 GiB of text, through scratch files in little
 
 $(READY): integration/requirements.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r integration/requirements.txt
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --retries 10 --timeout 120 -r integration/requirements.txt
 	touch $(READY)
 
 $(BENCH_READY): integration/bench/requirements.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
-	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -r integration/bench/requirements.txt
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --retries 10 --timeout 120 -r integration/bench/requirements.txt
 	touch $(BENCH_READY)
