@@ -141,7 +141,7 @@ func (a *app) upgradeTables(ctx context.Context, s *session, tables []string, r 
 			}
 		}
 		document.Tables = append(document.Tables, row)
-		if ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil {
 			break
 		}
 	}

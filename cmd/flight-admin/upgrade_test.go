@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -112,4 +114,30 @@ func TestUpgradeOutcome(t *testing.T) {
 	if got := r.outcome(); got != "would stay at format 0.3.0; a rollback to version 3 would undo it" {
 		t.Error(got)
 	}
+}
+
+// An interruption behind a table that was upgraded is no success: the next one was not.
+func TestUpgradeInterrupted(t *testing.T) {
+	for _, p := range places(t) {
+		p.createWeather(t)
+		ctx, interrupt := context.WithCancel(t.Context())
+		var stderr bytes.Buffer
+		stdout := &interrupting{interrupt: interrupt}
+		status := run(ctx, []string{"upgrade", "weather", "weather", "nobody", p.flag, p.target},
+			surroundings{stdin: strings.NewReader(""), stdout: stdout, stderr: &stderr, environ: func(string) string { return "" }})
+		if status != exitUnknown || strings.Count(stdout.String(), "default.weather: ") != 1 || strings.Contains(stderr.String(), "nobody") {
+			t.Errorf("%s: status %d, %s%s", p.name, status, stdout, &stderr)
+		}
+	}
+}
+
+// interrupting is an output that is interrupted at its first words.
+type interrupting struct {
+	bytes.Buffer
+	interrupt context.CancelFunc
+}
+
+func (w *interrupting) Write(text []byte) (int, error) {
+	w.interrupt()
+	return w.Buffer.Write(text)
 }
