@@ -2,12 +2,16 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 from contrail_spark import _flight, _read
 from contrail_spark._flight import Client
 from contrail_spark._options import Connection, Options
-from contrail_spark._read import Endpoint, batches, endpoints
+from contrail_spark._read import Endpoint, PushingReader, batches, endpoints
+from contrail_spark._source import ContrailDataSource
+from pyspark.sql.datasource import GreaterThan, In, Not
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from tables import create_sites, sites
 
@@ -47,6 +51,22 @@ def test_who_a_client_is(tmp_path):
     assert _flight._headers(Options(base).connection) == []
 
 
+def test_where_the_service_is():
+    for given, meant in (("host:1", "grpc://host:1"), ("grpc+tls://host:1", "grpc+tls://host:1")):
+        assert Options({"location": given, "table": "t"}).connection.location == meant
+
+
+def test_a_table_without_columns_cannot_be_read(server, client, name):
+    client.act("create_table", table=name, index_column="ts", index_granularity="1h", index_type="timestamp")
+    with pytest.raises(ValueError, match=f"the table {name} has no columns yet"):
+        ContrailDataSource({"location": server.uri, "table": name}).schema()
+
+
+def test_an_option_of_streams_is_none_of_a_listing(server):
+    with pytest.raises(ValueError, match="a read with op latest has no option changes"):
+        ContrailDataSource({"location": server.uri, "table": "t", "op": "latest", "changes": "ignore"}).schema()
+
+
 def test_an_action_is_tried_again_while_the_service_is_away(server, monkeypatch):
     monkeypatch.setattr(_flight, "PAUSE", 0.001)
     real, made = _flight.Client, []
@@ -65,6 +85,16 @@ def test_an_action_is_tried_again_while_the_service_is_away(server, monkeypatch)
     with pytest.raises(fl.FlightUnavailableError):
         _flight.act_surely(Connection(server.uri), "server_info")
     assert len(made) == 4 + _flight.ATTEMPTS
+
+
+def test_a_filter_too_long_for_a_request_stays_with_spark(server, client, name):
+    create_sites(client, name, [("a", 0, 1.0), ("b", 0, 2.0)])
+    schema = StructType([StructField("site", StringType()), StructField("value", DoubleType())])
+    read = PushingReader(Options({"location": server.uri, "table": name}), schema)
+    long = In(("site",), tuple("x" * 5_000 + str(n) for n in range(1_000)))
+    assert read.pushFilters([long, GreaterThan(("value",), 1.0), Not(long)]) == [long, Not(long)]
+    [part] = read.partitions()
+    assert [row for batch in read.read(part) for row in batch.to_pylist()] == [{"site": "b", "value": 2.0}]
 
 
 def test_a_partition_is_worth_its_task(server, client, name, monkeypatch):
@@ -92,3 +122,30 @@ def test_a_partition_is_worth_its_task(server, client, name, monkeypatch):
     assert (count(), count(**late)) == (4, 2)
     monkeypatch.setattr(_read, "MAX_PARTITIONS", 3)
     assert count() == 3
+
+
+def test_partitions_are_the_rows_of_one_version(server, client, name, monkeypatch):
+    """Each row is in one of them, and what is appended once they are planned is in none."""
+    create_sites(client, name)
+    for site in "abcd":
+        client.append(name, sites([(site, hour, float(hour)) for hour in range(3)]))
+    monkeypatch.setattr(_read, "ROWS_OF_A_PARTITION", 4)
+    connection = Connection(server.uri)
+
+    class Meanwhile(Client):
+        """Somebody appends behind each answer about a read."""
+
+        def info(self, request):
+            found = super().info(request)
+            client.append(name, sites([("z", len(client.read(name)), 2.0)]))
+            return found
+
+    for more in ({}, {"filter": [["value", ">", 0]]}, {"start": "2026-01-01T01:00:00Z"}):
+        scan = {"op": "scan", "table": name, "columns": ["site", "value"], "order": "unordered"} | more
+        wanted = client.get(scan)
+        with Meanwhile(connection) as link:
+            parts = endpoints(link, scan, connection)
+        assert len(parts) > 1 and client.get(scan).num_rows > wanted.num_rows
+        got = pa.Table.from_batches([b for part in parts for b in batches(part, connection)])
+        order = [("site", "ascending"), ("value", "ascending")]
+        assert got.sort_by(order).equals(wanted.sort_by(order))

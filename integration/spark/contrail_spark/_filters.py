@@ -35,6 +35,8 @@ COMPARISONS = {EqualTo: "=", GreaterThan: ">", GreaterThanOrEqual: ">=", LessTha
 OPPOSITES = {"=": "!=", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 # A longer list costs the service more than it spares Spark.
 MAX_VALUES = 1000
+# Every partition's ticket repeats the filters, and the service takes no request of more than 4 MiB.
+MAX_BYTES = 1 << 18
 
 
 class _Unclear(Exception):

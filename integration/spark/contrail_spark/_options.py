@@ -62,6 +62,8 @@ class Options:
             raise ValueError("the option location says where the service is, such as grpc://127.0.0.1:8815")
         if "token" in values and "token_file" in values:
             raise ValueError("of token and token_file only one can be given")
+        if "://" not in values["location"]:
+            values["location"] = f"grpc://{values['location']}"
         return Connection(**values)
 
     @property
@@ -93,7 +95,8 @@ class Options:
     def described(self) -> dict[str, Any]:
         """The request whose schema is asked for: Spark does not tell whether it will be a stream."""
         known = REQUESTS[self.op]
-        self._refuse_unknown(READ | known | STREAM, f"a read with op {self.op}")
+        stream = STREAM if self.op == "scan" else set()
+        self._refuse_unknown(READ | known | stream, f"a read with op {self.op}")
         return self._request(self.op, known)
 
     def written(self) -> dict[str, Any]:

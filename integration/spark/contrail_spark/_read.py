@@ -13,7 +13,7 @@ import pyarrow.flight as fl
 from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputPartition
 from pyspark.sql.types import StructType
 
-from contrail_spark._filters import MAX_VALUES, translate
+from contrail_spark._filters import MAX_BYTES, MAX_VALUES, translate
 from contrail_spark._flight import Client, locations
 from contrail_spark._options import Connection, Options
 from contrail_spark._types import TypeRefused, arrow_schema, as_spark, spark_schema
@@ -68,11 +68,15 @@ class PushingReader(Reader):
         columns = {field.name: field.type for field in declared}
         wanted: dict[str, list[Any]] = {}
         kept = []
+        room = MAX_BYTES
         for condition in filters:
             conditions = translate(condition, columns)
-            if conditions is None:
+            size = len(json.dumps(conditions))
+            if conditions is None or size > room:
                 kept.append(condition)
-            elif self._names_entities(condition, keys, wanted):
+                continue
+            room -= size
+            if self._names_entities(condition, keys, wanted):
                 [(name, _, value)] = conditions
                 wanted[name] = value if isinstance(value, list) else [value]
             else:

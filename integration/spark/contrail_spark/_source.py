@@ -23,7 +23,10 @@ class ContrailDataSource(DataSource):
     def schema(self) -> StructType:
         options = Options(self.options)
         with Client(options.connection) as client:
-            return spark_schema(client.schema(options.described()))
+            schema = client.schema(options.described())
+        if not schema.names:
+            raise ValueError(f"the table {options.table} has no columns yet: nothing was appended to it")
+        return spark_schema(schema)
 
     def reader(self, schema: StructType) -> Reader:
         options = Options(self.options)
