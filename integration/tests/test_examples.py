@@ -17,7 +17,7 @@ def test_an_example_runs(server, path):
     command = [sys.executable, path, server.uri, server.warehouse]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout
+    assert done.stdout and "aligned" not in done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
