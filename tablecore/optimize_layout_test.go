@@ -137,7 +137,8 @@ func TestOptimizeLayouts(t *testing.T) {
 				bytes = r.BytesOut
 				return r
 			}
-			r := optimize(tablecore.OptimizeOptions{TargetFileBytes: ptr(int64(200_000))})
+			// Only files of one entity each are limited in number.
+			r := optimize(tablecore.OptimizeOptions{TargetFileBytes: ptr(int64(200_000)), MaxFiles: ptr(int64(1))})
 			if r.FilesIn != files || r.FilesOut < 4 || r.Rows != int64(files*rows) || r.Entities != entities {
 				t.Errorf("got %+v", r)
 			}

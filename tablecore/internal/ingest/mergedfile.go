@@ -39,12 +39,16 @@ func (b *mergeBlock) take(in *sortedInput, n int) uint32 {
 		in.block, in.source = b, len(b.sources)
 		in.batch.Retain()
 		b.sources = append(b.sources, in.batch)
-		for _, c := range in.batch.Columns() {
-			b.bytes += int64(c.Data().SizeInBytes())
-		}
+		b.bytes += in.bytes
 	}
 	b.rows += int64(n)
 	return uint32(in.source<<placeBits | in.at)
+}
+
+// full says that a block has the rows that are wanted, or takes much memory, or
+// might not have the places for another batch of each input.
+func (b *mergeBlock) full(rows int64) bool {
+	return b.rows >= rows || b.bytes >= 2*blockBytes || len(b.sources) > mostPlaces-mostInputs
 }
 
 func (b *mergeBlock) release() {

@@ -118,7 +118,7 @@ func (m *model) fill(rng *rand.Rand, mem memory.Allocator) []arrow.RecordBatch {
 			for i, f := range m.schema.Fields() {
 				switch {
 				case f.Name == "ts":
-					appendNumber(b.Field(i), at-m.spread/3*int64(boolBit(m.def.IndexType != tabledef.IndexUint64)))
+					appendNumber(b.Field(i), at-m.spread/3)
 				case f.Name == "n":
 					appendNumber(b.Field(i), int64(n))
 				case strings.HasPrefix(f.Name, "key"):
@@ -136,13 +136,7 @@ func (m *model) fill(rng *rand.Rand, mem memory.Allocator) []arrow.RecordBatch {
 	return out
 }
 
-func boolBit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
+// appendNumber appends a number; 0 stands for 2^63 where there are no negative ones.
 func appendNumber(b array.Builder, v int64) {
 	switch b := b.(type) {
 	case *array.TimestampBuilder:
@@ -150,7 +144,7 @@ func appendNumber(b array.Builder, v int64) {
 	case *array.Int64Builder:
 		b.Append(v)
 	case *array.Uint64Builder:
-		b.Append(uint64(v))
+		b.Append(uint64(v) ^ 1<<63)
 	}
 }
 

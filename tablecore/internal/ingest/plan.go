@@ -81,9 +81,9 @@ func (e *TooManyFilesError) Error() string {
 	return fmt.Sprintf("the rows make %d files or more, more than %d", e.Files, e.Limit)
 }
 
-// check refuses more files than allowed.
+// check refuses more files of one entity than allowed.
 func (s Shape) check(files int) error {
-	if s.MaxFiles > 0 && files > s.MaxFiles {
+	if s.ByEntity && s.MaxFiles > 0 && files > s.MaxFiles {
 		return &TooManyFilesError{Files: files, Limit: s.MaxFiles}
 	}
 	return nil

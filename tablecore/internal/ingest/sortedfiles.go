@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -29,7 +30,13 @@ const (
 	leastGroup = 16 << 20
 	// guessedBytes stands for a value whose size its type does not tell.
 	guessedBytes = 24
+	// decodedShare is the part of its memory that a merge may have decoded side by
+	// side.
+	decodedShare = 4
 )
+
+// errTooMuch says that the rows are larger than they seemed to be.
+var errTooMuch = errors.New("too much is decoded side by side")
 
 // SortedFiles are data files of a table whose rows each has in the order of
 // (entity, index).
@@ -43,7 +50,7 @@ type SortedFiles struct {
 // Merge writes the rows of sorted files as Run would, into files cut by ranges of
 // the index, but holds no more of them than a row group for each file and what is
 // decoded side by side. Each input is read once, and before that its index column
-// where the rows make several files. It writes nothing and returns false where
+// where the rows make several files. It leaves nothing and returns false where
 // that would take too many files at once or too much memory, or where a directory
 // is missing: Run can do it.
 //
@@ -66,6 +73,9 @@ func Merge(ctx context.Context, cfg Config, in SortedFiles) (files []newfile.Fil
 		return nil, false, nil
 	}
 	files, err = m.write(ctx)
+	if errors.Is(err, errTooMuch) {
+		return nil, false, nil
+	}
 	return files, err == nil, err
 }
 
@@ -82,6 +92,7 @@ type fileMerger struct {
 	width   int64    // bytes of a row, estimated
 	cuts    []uint64 // where the ranges of the second file and those behind it begin
 	group   int64    // bytes that a row group may take
+	decoded int64    // bytes of the inputs' batches
 	outputs []*mergedFile
 
 	merging mergeSpace
@@ -131,9 +142,10 @@ func rowWidth(fields []arrow.Field) int64 {
 }
 
 // need estimates what the row groups of all files take, each once in memory and
-// once encoded.
+// once encoded, and adds what may be decoded.
 func (m *fileMerger) need() int64 {
-	return 2 * min(int64(len(m.cuts)+1)*m.group, m.rows*m.width)
+	all := m.rows * m.width
+	return 2*min(int64(len(m.cuts)+1)*m.group, all) + min(m.cfg.MemoryBudget/decodedShare, all)
 }
 
 // plan cuts the rows into files; false where a range would have too many rows or
@@ -349,7 +361,8 @@ func (m *fileMerger) atOnce() int64 {
 	if few := m.cfg.limits.blockRows; few > 0 {
 		return few
 	}
-	return max(min(blockRows, blockBytes/max(1, m.width)), leastBatch*int64(len(m.inputs)))
+	bytes := min(blockBytes, m.cfg.MemoryBudget/(2*decodedShare))
+	return max(min(blockRows, bytes/max(1, m.width)), leastBatch*int64(len(m.inputs)))
 }
 
 // load decodes the next rows of an input.
@@ -362,13 +375,22 @@ func (m *fileMerger) load(ctx context.Context, in *sortedInput) error {
 		}
 		in.rows = rows
 	}
-	return in.next(ctx, m.cfg.Domain, m.place)
+	m.decoded -= in.bytes
+	if err := in.next(ctx, m.cfg.Domain, m.place); err != nil {
+		return err
+	}
+	// Inputs that are read later take less at once where rows turn out to be wide.
+	m.width = max(m.width, in.bytes/in.batch.NumRows())
+	if m.decoded += in.bytes; m.decoded > m.cfg.MemoryBudget/decodedShare {
+		return errTooMuch
+	}
+	return nil
 }
 
 // pass gives the rows of the block to the files once they are enough, or there
 // are no more, and begins another one.
 func (m *fileMerger) pass(ctx context.Context, all bool) error {
-	if !all && m.block.rows < m.atOnce() && m.block.bytes < 2*blockBytes {
+	if !all && !m.block.full(m.atOnce()) {
 		return nil
 	}
 	for _, o := range m.outputs {

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore/internal/deltalog"
@@ -130,6 +133,91 @@ func TestMergeLeavesToRun(t *testing.T) {
 				t.Errorf("%d bytes are kept", cfg.Budget.Used())
 			}
 		})
+	}
+}
+
+// TestMergeGivesUp: rows that turn out to be much larger than their files tell are
+// left to Run, which has little memory for them.
+func TestMergeGivesUp(t *testing.T) {
+	cfg := start(t, weather(tabledef.UniqueNone, arrow.Field{Name: "body", Type: arrow.BinaryTypes.String, Nullable: true}))
+	text := strings.Repeat("same", 2500)
+	cfg.Budget = NewBudget(1 << 30)
+	var written []newfile.File
+	for file := range int64(2) {
+		result, err := Run(t.Context(), cfg, stationTexts(300, file, func(b *array.StringBuilder) { b.Append(text) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		written = append(written, result.Files...)
+	}
+	for budget, want := range map[int64]bool{64 << 20: true, 4 << 20: false} {
+		cfg.MemoryBudget = budget
+		before := len(keys(t, cfg.Store))
+		files, done, err := Merge(t.Context(), cfg, sortedFiles(t, cfg, written))
+		if err != nil || done != want || len(keys(t, cfg.Store)) != before+len(files) || cfg.Budget.Used() != 0 {
+			t.Errorf("with %d bytes: %d files, %t, %v, %d bytes are kept", budget, len(files), done, err, cfg.Budget.Used())
+		}
+	}
+}
+
+// stationTexts are rows of a station, in every second hour from one on, with a
+// column body.
+func stationTexts(rows int, first int64, body func(*array.StringBuilder)) *batches {
+	schema := arrow.NewSchema(append(weather(tabledef.UniqueNone).Schema().Fields(), arrow.Field{Name: "body", Type: arrow.BinaryTypes.String, Nullable: true}), nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for i := range int64(rows) {
+		b.Field(0).(*array.StringBuilder).Append("E")
+		b.Field(1).(*array.TimestampBuilder).Append(arrow.Timestamp((2*i + first) * hour))
+		body(b.Field(2).(*array.StringBuilder))
+	}
+	return &batches{schema, []arrow.RecordBatch{b.NewRecordBatch()}}
+}
+
+// TestMergeAddedColumn merges a file that is older than a column with one that
+// has it.
+func TestMergeAddedColumn(t *testing.T) {
+	cfg := start(t, weather(tabledef.UniqueNone))
+	var rows []observation
+	for i := range int64(300) {
+		rows = append(rows, observation{"E", 2 * i, 0})
+	}
+	old, err := Run(t.Context(), cfg, observations(rows, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := arrow.Field{Name: "body", Type: arrow.BinaryTypes.String, Nullable: true}
+	cfg.Def = weather(tabledef.UniqueNone, body)
+	younger, err := Run(t.Context(), cfg, stationTexts(300, 1, func(b *array.StringBuilder) { b.Append(fmt.Sprint(b.Len())) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, done, err := Merge(t.Context(), cfg, sortedFiles(t, cfg, append(old.Files, younger.Files...)))
+	if err != nil || !done || len(files) != 1 {
+		t.Fatalf("got %d files, %t, %v", len(files), done, err)
+	}
+	got := readFile(t, cfg.Store, files[0].Path, arrow.NewSchema([]arrow.Field{body}, nil))
+	if len(got) != 600 {
+		t.Fatalf("%d rows", len(got))
+	}
+	for i, row := range got {
+		if want := []string{array.NullValueStr, fmt.Sprint(i / 2)}[i%2]; row[0] != want {
+			t.Errorf("row %d has %q, want %q", i, row[0], want)
+		}
+	}
+}
+
+// A block never has more batches than there are places for.
+func TestMergeBlockFull(t *testing.T) {
+	b := &mergeBlock{sources: make([]arrow.RecordBatch, mostPlaces-mostInputs), rows: 1, bytes: 1}
+	if b.full(2) || !b.full(1) {
+		t.Error("a block counts its rows wrongly")
+	}
+	if b.sources = append(b.sources, nil); !b.full(2) {
+		t.Error("a block might have more batches than places")
+	}
+	if b = (&mergeBlock{bytes: 2 * blockBytes}); !b.full(1) {
+		t.Error("a block grows without bounds")
 	}
 }
 

@@ -25,6 +25,7 @@ type sortedInput struct {
 	runs derived.Directory // that have rows left
 
 	batch    arrow.RecordBatch // held; nil before the first
+	bytes    int64             // of batch
 	first    int64             // number in the file of its first row
 	ordinals []uint64          // index values of its rows
 	at       int               // the next of them
@@ -47,6 +48,9 @@ func (in *sortedInput) next(ctx context.Context, domain interval.Domain, index i
 	}
 	batch.Retain()
 	in.batch, in.first, in.at, in.block = batch, in.rows.FirstRow(), 0, nil
+	for _, c := range batch.Columns() {
+		in.bytes += int64(c.Data().SizeInBytes())
+	}
 	return nil
 }
 
@@ -61,7 +65,7 @@ func (in *sortedInput) take(n int) {
 func (in *sortedInput) drop() {
 	if in.batch != nil {
 		in.batch.Release()
-		in.batch = nil
+		in.batch, in.bytes = nil, 0
 	}
 }
 
