@@ -31,8 +31,10 @@ const (
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
-	paceCollector(os.Getenv("GOGC"))
-	os.Exit(run(os.Args[1:], surroundings{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr, signals: signals}))
+	end := leaveRoom()
+	status := run(os.Args[1:], surroundings{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr, signals: signals})
+	end()
+	os.Exit(status)
 }
 
 // surroundings are what a run takes from its process.
