@@ -17,9 +17,10 @@ const (
 	pageRows  = 32 << 10
 	pageBytes = 1 << 20
 	// A page that compression makes smaller by less than a sixteenth is not
-	// worth decompressing at each read, nor one by less than a quarter if by
-	// Zstandard, which takes several times as long.
-	minGain     = 16
+	// worth decompressing at each read.
+	minGain = 16
+	// Zstandard, which takes several times as long, has to make it smaller by a
+	// quarter than it would be without.
 	minGainZstd = 4
 )
 
@@ -37,6 +38,7 @@ type pageRecord struct {
 type chunkWriter struct {
 	codec    compress.Compression
 	adaptive bool // whether the first page decides if the codec is of use
+	cold     bool // whether it decides if Zstandard gains much, too
 
 	out          []byte
 	pages        []pageRecord
@@ -48,8 +50,32 @@ type chunkWriter struct {
 	uncompressed int64 // bytes of all pages with their headers
 }
 
-func (c *chunkWriter) reset(codec compress.Compression, adaptive bool) {
-	*c = chunkWriter{codec: codec, adaptive: adaptive, out: c.out[:0], pages: c.pages[:0]}
+func (c *chunkWriter) reset(codec compress.Compression, adaptive, cold bool) {
+	*c = chunkWriter{codec: codec, adaptive: adaptive, cold: cold, out: c.out[:0], pages: c.pages[:0]}
+}
+
+// chooseCold settles the codec by a page: Zstandard where that gains much over
+// what an append would write.
+func (c *chunkWriter) chooseCold(body []byte) error {
+	least := len(body)
+	if c.codec != compress.Codecs.Uncompressed {
+		packed, err := compressed(c.codec, nil, body)
+		if err != nil {
+			return err
+		}
+		if least = len(packed); least > len(body)-len(body)/minGain {
+			c.codec, least = compress.Codecs.Uncompressed, len(body)
+		}
+	}
+	packed, err := compressed(compress.Codecs.Zstd, nil, body)
+	if err != nil {
+		return err
+	}
+	if len(packed) <= least-least/minGainZstd {
+		c.codec = compress.Codecs.Zstd
+	}
+	c.adaptive, c.cold = false, false
+	return nil
 }
 
 // dictionaryPage writes values in PLAIN as the dictionary of the pages to come.
@@ -80,6 +106,11 @@ func (c *chunkWriter) page(h pageHeader, body []byte) error {
 	if len(body) > math.MaxInt32-64 {
 		return fmt.Errorf("a page of %d bytes is too large", len(body))
 	}
+	if c.cold && h.kind == pageData {
+		if err := c.chooseCold(body); err != nil {
+			return err
+		}
+	}
 	start := len(c.out)
 	if c.codec == compress.Codecs.Uncompressed {
 		h.uncompressed, h.compressed = len(body), len(body)
@@ -97,11 +128,7 @@ func (c *chunkWriter) page(h pageHeader, body []byte) error {
 	}
 	if c.adaptive && h.kind == pageData {
 		c.adaptive = false
-		gain := len(body) / minGain
-		if c.codec == compress.Codecs.Zstd {
-			gain = len(body) / minGainZstd
-		}
-		if len(out)-len(c.out) > len(body)-gain {
+		if len(out)-len(c.out) > len(body)-len(body)/minGain {
 			c.codec, c.out = compress.Codecs.Uncompressed, c.out[:start]
 			return c.page(h, body)
 		}

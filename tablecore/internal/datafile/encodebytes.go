@@ -49,12 +49,15 @@ func (e *bytesEncoder) encodeIndices(c *chunkWriter, in *leafInput, s *scratch, 
 		s.body = append(s.body, v...)
 		addBytes(chunk, v)
 	}
-	// Indices are small as they are; to Snappy only a long dictionary leaves much to
-	// gain.
-	if c.adaptive && c.codec == compress.Codecs.Snappy && len(s.body) < pageBytes/4 {
+	// Indices are small as they are: only a long dictionary leaves much to gain.
+	if long := len(s.body) >= pageBytes/4; !long && c.adaptive && c.codec == compress.Codecs.Snappy {
 		c.codec = compress.Codecs.Uncompressed
+	} else if long && c.cold {
+		if err := c.chooseCold(s.body); err != nil {
+			return err
+		}
 	}
-	c.adaptive = false
+	c.adaptive, c.cold = false, false
 	if err := c.dictionaryPage(len(d.values), s.body); err != nil {
 		return err
 	}

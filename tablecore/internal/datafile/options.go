@@ -24,8 +24,8 @@ const (
 	LZ4Raw
 	// Uncompressed compresses nothing.
 	Uncompressed
-	// Cold is for files that are written once and stay: Auto, but what Auto leaves
-	// uncompressed is Zstandard where that gains much. Nobody asks for it by name.
+	// Cold is for files that are written once and stay: Auto, but Zstandard where
+	// that gains much over it. Nobody asks for it by name.
 	Cold
 )
 
@@ -60,15 +60,11 @@ func (c Compression) codec(compact bool) compress.Compression {
 	switch c {
 	case Zstd:
 		return compress.Codecs.Zstd
-	case Cold:
-		if compact {
-			return compress.Codecs.Zstd
-		}
 	case LZ4Raw:
 		return compress.Codecs.Lz4Raw
 	case Uncompressed:
 		return compress.Codecs.Uncompressed
-	case Auto:
+	case Auto, Cold:
 		if compact {
 			return compress.Codecs.Uncompressed
 		}
@@ -78,7 +74,7 @@ func (c Compression) codec(compact bool) compress.Compression {
 
 // adaptive says whether the first page of a column decides if its codec is of
 // use.
-func (c Compression) adaptive(compact bool) bool { return c == Cold || c == Auto && !compact }
+func (c Compression) adaptive(compact bool) bool { return (c == Auto || c == Cold) && !compact }
 
 // Row group limits that hold where WriteOptions sets none.
 const (

@@ -32,6 +32,7 @@ type leafColumn struct {
 	encoder  leafEncoder
 	codec    compress.Compression
 	adaptive bool
+	cold     bool
 	chunk    chunkWriter
 	stats    metadata.EncodedStatistics
 }
@@ -50,7 +51,7 @@ func newColumn(field arrow.Field, descrs []*schema.Column, c Compression) (colum
 		}
 		small := compact(typ)
 		col.leaves = append(col.leaves, leafColumn{
-			descr: descrs[i], encoder: encoder, codec: c.codec(small), adaptive: c.adaptive(small),
+			descr: descrs[i], encoder: encoder, codec: c.codec(small), adaptive: c.adaptive(small), cold: c == Cold,
 		})
 	}
 	return col, nil
@@ -104,7 +105,7 @@ func (l *leafColumn) encode(in *leafInput, s *scratch) (err error) {
 	if l.chunk.out == nil {
 		l.chunk.out = takeScratch()
 	}
-	l.chunk.reset(l.codec, l.adaptive)
+	l.chunk.reset(l.codec, l.adaptive, l.cold)
 	l.stats, err = l.encoder.encode(&l.chunk, in, s)
 	return err
 }

@@ -432,12 +432,13 @@ func TestWriteErrorsPassThrough(t *testing.T) {
 	}
 }
 
-// TestCold: integers that gain much by Zstandard are compressed by it, others are
-// not, nor are columns that Snappy serves.
+// TestCold: columns that gain much by Zstandard are compressed by it, whether an
+// append would compress them or not; others are as an append writes them.
 func TestCold(t *testing.T) {
 	const rows = 40_000
 	schema := arrow.NewSchema([]arrow.Field{{Name: "random", Type: arrow.PrimitiveTypes.Int64}, {Name: "periodic", Type: arrow.PrimitiveTypes.Int64},
-		{Name: "price", Type: arrow.PrimitiveTypes.Float64}}, nil)
+		{Name: "price", Type: arrow.PrimitiveTypes.Float64}, {Name: "note", Type: arrow.BinaryTypes.String},
+		{Name: "long", Type: arrow.BinaryTypes.String}, {Name: "short", Type: arrow.BinaryTypes.String}}, nil)
 	mem := checkedMem(t)
 	b := array.NewRecordBuilder(mem, schema)
 	defer b.Release()
@@ -445,13 +446,21 @@ func TestCold(t *testing.T) {
 	for i := range rows {
 		b.Field(0).(*array.Int64Builder).Append(rng.Int64())
 		b.Field(1).(*array.Int64Builder).Append(int64(i % 7 * 1000))
-		b.Field(2).(*array.Float64Builder).Append(float64(rng.IntN(100)) / 100)
+		b.Field(2).(*array.Float64Builder).Append(rng.Float64() * float64(i/1000%2)) // thousands of zeros, of random values
+		note := ""
+		for range 8 {
+			note += fmt.Sprintf("word %d ", rng.IntN(50))
+		}
+		b.Field(3).(*array.StringBuilder).Append(note)
+		b.Field(4).(*array.StringBuilder).Append(strings.Repeat(fmt.Sprint("value ", i%1000), 40))
+		b.Field(5).(*array.StringBuilder).Append(fmt.Sprint(i % 7))
 	}
 	batch := b.NewRecordBatch()
 	defer batch.Release()
 	raw, _ := writeFile(t, schema, WriteOptions{Mem: mem, Compression: Cold}, batch)
 	f := openFile(t, raw, mem)
-	for i, want := range []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Zstd, compress.Codecs.Snappy} {
+	none, snappy, zstd := compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Zstd
+	for i, want := range []compress.Compression{none, zstd, snappy, zstd, zstd, none} {
 		if got := f.footer.chunks[i].codec; got != want {
 			t.Errorf("column %s: %s", schema.Field(i).Name, got)
 		}
