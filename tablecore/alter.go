@@ -13,7 +13,6 @@ import (
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/internal/txn"
 	"contrail/tablecore/tabledef"
-	"contrail/tablecore/tableerr"
 )
 
 // AddColumnsOptions say which columns a table is to gain.
@@ -103,8 +102,8 @@ func (a alteration[R]) run(ctx context.Context, t *Table) (report *R, err error)
 	if err != nil {
 		return nil, err
 	}
-	if a.expected != nil && *a.expected != s.Version() {
-		return nil, &tableerr.VersionConflict{Expected: *a.expected, Found: s.Version()}
+	if err := checkExpected(s, a.expected); err != nil {
+		return nil, err
 	}
 	if c.NoOp() {
 		return a.report(s.Version(), s.Version(), c.Def), nil

@@ -48,6 +48,16 @@ type AppendOptions struct {
 	TableID string
 }
 
+// checkPositive refuses what is no number from 1 up.
+func checkPositive(field string, value int64) error {
+	if value >= 1 {
+		return nil
+	}
+	e := tableerr.InvalidField(field, "%s is a number from 1 up, not %d", field, value)
+	e.Value = value
+	return e
+}
+
 // writeOptions validates the settings of an append.
 func (o AppendOptions) writeOptions() (datafile.WriteOptions, error) {
 	w := datafile.WriteOptions{MaxRowsPerRowGroup: datafile.DefaultRowsPerRowGroup, MaxBytesPerRowGroup: datafile.DefaultBytesPerRowGroup}
@@ -65,10 +75,8 @@ func (o AppendOptions) writeOptions() (datafile.WriteOptions, error) {
 		if limit.value == nil {
 			continue
 		}
-		if *limit.value < 1 {
-			e := tableerr.InvalidField(limit.field, "%s is a number from 1 up, not %d", limit.field, *limit.value)
-			e.Value = *limit.value
-			return w, e
+		if err := checkPositive(limit.field, *limit.value); err != nil {
+			return w, err
 		}
 		*limit.use = *limit.value
 	}
@@ -149,8 +157,8 @@ func (t *Table) prepareOn(s *snapshot.Snapshot, schema *arrow.Schema, o AppendOp
 			return &prepared{repeats: r, def: s.Def}, checkRepetition(r, s.Def, schema)
 		}
 	}
-	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
-		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
+	if err := checkExpected(s, o.ExpectedVersion); err != nil {
+		return nil, err
 	}
 	cfg := t.appendConfig(write)
 	cfg.Digest = o.RequestID != ""
@@ -225,8 +233,8 @@ func (t *Table) emptyAppend(ctx context.Context, a *ingest.Append, o AppendOptio
 	if err != nil {
 		return nil, err
 	}
-	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
-		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
+	if err := checkExpected(s, o.ExpectedVersion); err != nil {
+		return nil, err
 	}
 	if err := a.Revalidate(ctx, s); err != nil {
 		return nil, err // another writer has brought a schema meanwhile

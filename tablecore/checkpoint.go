@@ -7,7 +7,6 @@ import (
 
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/snapshot"
-	"contrail/tablecore/tableerr"
 )
 
 // checkpointTimeout bounds the writing of one checkpoint.
@@ -65,18 +64,12 @@ func (t *Table) Checkpoint(ctx context.Context, o CheckpointOptions) (*Checkpoin
 }
 
 func (t *Table) checkpoint(ctx context.Context, o CheckpointOptions) (*CheckpointReport, error) {
-	s, err := t.txn.Refresh(ctx)
+	s, err := t.newestWritable(ctx, o.TableID)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.CheckWritable(); err != nil {
+	if err := checkExpected(s, o.ExpectedVersion); err != nil {
 		return nil, err
-	}
-	if err := checkID(s, o.TableID); err != nil {
-		return nil, err
-	}
-	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
-		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
 	}
 	ref, err := t.txn.WriteCheckpoint(ctx, s)
 	if err != nil {

@@ -71,8 +71,8 @@ func (t *Table) commitStaged(ctx context.Context, o CommitStagedOptions) (*Appen
 	if r := s.Request(o.RequestID, t.warehouse.opts.Clock().UnixMilli()); r != nil {
 		return t.replayStaged(ctx, r, o)
 	}
-	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
-		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
+	if err := checkExpected(s, o.ExpectedVersion); err != nil {
+		return nil, err
 	}
 	tokens, err := t.stagedTokens(ctx, o.Staged)
 	if err != nil {

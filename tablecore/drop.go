@@ -52,8 +52,8 @@ func (w *Warehouse) dropTable(ctx context.Context, name tabledef.Name, o DropOpt
 	if err := s.CheckWritable(); err != nil {
 		return nil, err
 	}
-	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
-		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
+	if err := checkExpected(s, o.ExpectedVersion); err != nil {
+		return nil, err
 	}
 	report := &DropReport{Table: name.String(), Version: s.Version(), Files: int64(len(s.Files)), Bytes: s.Bytes, DryRun: o.DryRun}
 	if o.DryRun {

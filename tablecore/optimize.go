@@ -87,10 +87,11 @@ func (o OptimizeOptions) config() (maintain.OptimizeConfig, error) {
 		field string
 		value *int64
 	}{{"target_file_bytes", o.TargetFileBytes}, {"max_files", o.MaxFiles}} {
-		if size.value != nil && *size.value < 1 {
-			e := tableerr.InvalidField(size.field, "%s is a number from 1 up, not %d", size.field, *size.value)
-			e.Value = *size.value
-			return c, e
+		if size.value == nil {
+			continue
+		}
+		if err := checkPositive(size.field, *size.value); err != nil {
+			return c, err
 		}
 	}
 	if o.TargetFileBytes != nil {
@@ -120,22 +121,16 @@ func (t *Table) Optimize(ctx context.Context, o OptimizeOptions) (*OptimizeRepor
 }
 
 func (t *Table) optimize(ctx context.Context, o OptimizeOptions) (*OptimizeReport, error) {
-	s, err := t.txn.Refresh(ctx)
+	s, err := t.newestWritable(ctx, o.TableID)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.CheckWritable(); err != nil {
-		return nil, err
-	}
-	if err := checkID(s, o.TableID); err != nil {
 		return nil, err
 	}
 	config, err := o.config()
 	if err != nil {
 		return nil, err
 	}
-	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
-		return nil, &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
+	if err := checkExpected(s, o.ExpectedVersion); err != nil {
+		return nil, err
 	}
 	plan := maintain.PlanOptimize(s, config)
 	report := &OptimizeReport{StartingVersion: s.Version(), CommittedVersion: s.Version(), NoOp: plan.Empty(), DryRun: o.DryRun}

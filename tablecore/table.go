@@ -135,6 +135,27 @@ func checkID(s *snapshot.Snapshot, id string) error {
 	return nil
 }
 
+// checkExpected refuses a request that expects another version.
+func checkExpected(s *snapshot.Snapshot, expected *int64) error {
+	if expected != nil && *expected != s.Version() {
+		return &tableerr.VersionConflict{Expected: *expected, Found: s.Version()}
+	}
+	return nil
+}
+
+// newestWritable returns the newest version, for a request that will write on it
+// and means the table of an identity, where that is not empty.
+func (t *Table) newestWritable(ctx context.Context, id string) (*snapshot.Snapshot, error) {
+	s, err := t.txn.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.CheckWritable(); err != nil {
+		return nil, err
+	}
+	return s, checkID(s, id)
+}
+
 // committedAt is the time of a snapshot's commit.
 func committedAt(s *snapshot.Snapshot) Time {
 	ms, ok := s.State.Timestamp()

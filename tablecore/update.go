@@ -84,14 +84,8 @@ func (t *Table) prepareUpdate(ctx context.Context, schema *arrow.Schema, o Updat
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s, err := t.txn.Refresh(ctx)
+	s, err := t.newestWritable(ctx, o.TableID)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.CheckWritable(); err != nil {
-		return nil, err
-	}
-	if err := checkID(s, o.TableID); err != nil {
 		return nil, err
 	}
 	if s.State.AppendOnly() {

@@ -151,8 +151,8 @@ func (u *upgrade) begin(ctx context.Context) error {
 	if u.plan, err = maintain.PlanUpgrade(s, request); err != nil {
 		return err
 	}
-	if u.o.ExpectedVersion != nil && *u.o.ExpectedVersion != s.Version() {
-		return &tableerr.VersionConflict{Expected: *u.o.ExpectedVersion, Found: s.Version()}
+	if err := checkExpected(s, u.o.ExpectedVersion); err != nil {
+		return err
 	}
 	if err := u.plan.CheckRows(ctx, u.table.files, u.tell(StepRecordFormat)); err != nil {
 		return err

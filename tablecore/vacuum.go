@@ -128,10 +128,7 @@ func checkVacuum(s *snapshot.Snapshot, o VacuumOptions) error {
 			return err
 		}
 	}
-	if o.ExpectedVersion != nil && *o.ExpectedVersion != s.Version() {
-		return &tableerr.VersionConflict{Expected: *o.ExpectedVersion, Found: s.Version()}
-	}
-	return nil
+	return checkExpected(s, o.ExpectedVersion)
 }
 
 // pastNewest returns the time, which is not before the newest commit: only then

@@ -11,7 +11,9 @@ import engines
 import service
 import spark_session
 from client import Client
+from contrail_dataset import ContrailDataset
 from interop import Stored
+from richtable import lay, lay_ticks
 
 if not spark_session.offered():
     collect_ignore = [
@@ -54,6 +56,22 @@ def client(server):
 def name(request) -> str:
     """A table name of the test's own."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", request.node.name)[:100].strip("-")
+
+
+@pytest.fixture(scope="module")
+def rich(server) -> ContrailDataset:
+    """A table of every type. No test changes it."""
+    with Client(server.uri) as client:
+        lay(client, "rich")
+    return ContrailDataset(server.uri, "rich", max_endpoints=3)
+
+
+@pytest.fixture(scope="module")
+def many(server) -> str:
+    """A table of ticks. No test changes it."""
+    with Client(server.uri) as client:
+        lay_ticks(client, "many")
+    return "many"
 
 
 @pytest.fixture(scope="session")

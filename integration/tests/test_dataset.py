@@ -21,24 +21,8 @@ import service
 import ticks
 from client import Client
 from contrail_dataset import ContrailDataset, files
-from richtable import ROWS, SCHEMA, lay, lay_ticks, served
+from richtable import ROWS, SCHEMA, served
 from tables import assert_same, columns, create_sites, eventually, expire, refused, sites
-
-
-@pytest.fixture(scope="module")
-def rich(server) -> ContrailDataset:
-    """No test changes it."""
-    with Client(server.uri) as client:
-        lay(client, "rich")
-    return ContrailDataset(server.uri, "rich", max_endpoints=3)
-
-
-@pytest.fixture(scope="module")
-def many(server) -> str:
-    with Client(server.uri) as client:
-        lay_ticks(client, "many")
-    return "many"
-
 
 # -- one version --------------------------------------------------------------------------------------
 

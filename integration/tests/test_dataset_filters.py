@@ -14,28 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
-from client import Client
 from contrail_dataset import ContrailDataset
-from richtable import ROWS, SCHEMA, SITES, START, VALUES, lay, lay_ticks, served
+from richtable import ROWS, SCHEMA, SITES, START, VALUES, served
 from tables import assert_same
 
 SEEDS = int(os.environ.get("SEEDS", "60"))
 UTC = datetime.UTC
-
-
-@pytest.fixture(scope="module")
-def rich(server) -> ContrailDataset:
-    """No test changes it."""
-    with Client(server.uri) as client:
-        lay(client, "rich")
-    return ContrailDataset(server.uri, "rich", max_endpoints=3)
-
-
-@pytest.fixture(scope="module")
-def many(server) -> str:
-    with Client(server.uri) as client:
-        lay_ticks(client, "many")
-    return "many"
 
 
 def by_number(table: pa.Table) -> pa.Table:
