@@ -245,18 +245,19 @@ func (w *modelWorker) compareSeries(ctx context.Context, number int, s *step, id
 }
 
 // deleteDerived deletes what lies in a table's directory for derived data, and
-// nothing of those who are at work.
+// nothing of those who are at work. The head goes last: whoever puts one
+// meanwhile then sees that its state file is gone, and puts it back.
 func (m *modelRun) deleteDerived(ctx context.Context, dir string) error {
 	var keys []string
 	for object, err := range m.store.List(ctx, dir+"/_contrail/", "") {
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(object.Key, "/_contrail/staged/") && !strings.Contains(object.Key, "/_contrail/claims/") {
+		if !strings.Contains(object.Key, "/_contrail/staged/") && !strings.Contains(object.Key, "/_contrail/claims/") && !strings.HasSuffix(object.Key, "/_contrail/head") {
 			keys = append(keys, object.Key)
 		}
 	}
-	for _, key := range keys {
+	for _, key := range append(keys, dir+"/_contrail/head") {
 		if err := m.store.Delete(ctx, key); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/snapshot"
+	"contrail/tablecore/objstore"
 )
 
 // When a state file pays. A reader takes the commits behind it one by one, each
@@ -104,9 +105,8 @@ func (c *Cache) Write(ctx context.Context, s *snapshot.Snapshot, more []derived.
 	if err != nil {
 		return fmt.Errorf("encoding the state of version %d: %w", of.Version, err)
 	}
-	// Whoever else writes the state of this version writes one that is as good.
-	if err := c.cfg.Store.Put(ctx, derived.StatePath(of.TableID, of.Version), data); err != nil {
-		return fmt.Errorf("writing the state of version %d: %w", of.Version, err)
+	if err := c.putState(ctx, of, data); err != nil {
+		return err
 	}
 	c.know(&known{file, s.State})
 	if c.newerStands(ctx, of) {
@@ -119,7 +119,21 @@ func (c *Cache) Write(ctx context.Context, s *snapshot.Snapshot, more []derived.
 	if err := c.cfg.Store.Put(ctx, derived.HeadPath, head); err != nil {
 		return fmt.Errorf("writing the head of version %d: %w", of.Version, err)
 	}
+	// Faster writers of newer states may have removed this one before the head
+	// named it.
+	if _, err := c.cfg.Store.Head(ctx, derived.StatePath(of.TableID, of.Version)); errors.Is(err, objstore.ErrNotExist) {
+		return c.putState(ctx, of, data)
+	}
 	return c.clean(ctx, of)
+}
+
+// putState puts a state file. Whoever else writes the state of this version
+// writes one that is as good.
+func (c *Cache) putState(ctx context.Context, of derived.Of, data []byte) error {
+	if err := c.cfg.Store.Put(ctx, derived.StatePath(of.TableID, of.Version), data); err != nil {
+		return fmt.Errorf("writing the state of version %d: %w", of.Version, err)
+	}
+	return nil
 }
 
 // Rewrite writes the state file of a snapshot without any section but that of

@@ -209,6 +209,28 @@ func TestWriteRemovesOldStates(t *testing.T) {
 	}
 }
 
+// TestWriteOvertaken: a head that names a state file which two faster writers
+// have removed gets it back.
+func TestWriteOvertaken(t *testing.T) {
+	store := memstore.New()
+	create(t, store, tableID)
+	grow(t, store, 1, 9, "f")
+	slow := faultstore.Wrap(store, faultstore.Plan{
+		Match:  func(op objstore.Op, key string) bool { return op == objstore.OpPut && key == derived.HeadPath },
+		Before: func(objstore.Op, string) { write(t, store, 7); write(t, store, 8) },
+	})
+	c, _ := cache(slow)
+	if err := c.Write(t.Context(), at(t, store, 5), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := headOf(t, store).Of.Version; got != 5 {
+		t.Errorf("the head is of version %d, the last that was put", got)
+	}
+	if reason := loadsAsPlain(t, store); reason != "" {
+		t.Errorf("the head is ignored: %s", reason)
+	}
+}
+
 // TestWriteFaults fails and stops the store at every operation of writing: the
 // table is loaded as the log has it, and the next writer is as good as the
 // first.
