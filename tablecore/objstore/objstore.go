@@ -10,8 +10,8 @@
 //   - An object appears whole or not at all, whatever happens to the process.
 //   - When a write returns nil its effect survives a crash of the process and a loss of power.
 //   - An error of a put, a commit or a move says whether the effect may have happened: a *[UnknownOutcomeError] means it
-//     may have, any other error means that it has not. What else changes something (Delete, DeleteTree, Sub with create)
-//     can be repeated until it succeeds.
+//     may have, any other error means that it has not. What else changes something (Delete, DeleteAll, DeleteTree, Sub
+//     with create) can be repeated until it succeeds.
 //
 // A context that is done before the effect makes a call return the context's error without effect; once the effect has
 // begun the context is not looked at again.
@@ -120,6 +120,12 @@ type Store interface {
 	// Delete removes an object; a missing one is no error. The removal is durable at the latest with the next durable
 	// write to the same directory.
 	Delete(ctx context.Context, key string) error
+
+	// DeleteAll removes objects as Delete does, one after the other in the given order, and shares the work. It returns
+	// how many are gone: n = len(keys) with a nil error, else the object at n failed with the error and none behind it was
+	// touched. A crash leaves the objects from some point on (on file systems that keep the order of changes to one
+	// directory, which journalling ones do).
+	DeleteAll(ctx context.Context, keys []string) (n int, err error)
 
 	// Sub returns a store of the objects below the directory prefix, holding that directory itself and not its name:
 	// it goes on working, reads and writes, when the directory is moved by Trash. Its keys are relative to the

@@ -19,6 +19,7 @@ const (
 	OpList           Op = "list"
 	OpListDirs       Op = "list directories"
 	OpDelete         Op = "delete"
+	OpDeleteAll      Op = "delete all"
 	OpSub            Op = "open directory"
 	OpCurrent        Op = "check directory"
 	OpTrash          Op = "move directory"

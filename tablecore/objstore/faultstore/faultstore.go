@@ -14,8 +14,8 @@ import (
 // Store passes operations to another store until the one that the plan picks. Stores that Sub returns, and the readers
 // and writers of all of them, share its plan and its count of operations.
 //
-// Every method of a store counts as one operation, PutAllIfAbsent as one for each object; so do ReadAt, Write, Commit,
-// and an Abort of a writer that has not ended. Close never counts and never fails by plan.
+// Every method of a store counts as one operation, PutAllIfAbsent and DeleteAll as one for each object; so
+// do ReadAt, Write, Commit, and an Abort of a writer that has not ended. Close never counts and never fails by plan.
 type Store struct {
 	inner objstore.Store
 	state *state
@@ -200,6 +200,32 @@ func (s *Store) ListDirs(ctx context.Context, prefix string) ([]string, error) {
 // Delete implements [objstore.Store].
 func (s *Store) Delete(ctx context.Context, key string) error {
 	return run(s.state, objstore.OpDelete, key, false, func() error { return s.inner.Delete(ctx, key) })
+}
+
+// DeleteAll implements [objstore.Store]. A fault at an object lets those before it go.
+func (s *Store) DeleteAll(ctx context.Context, keys []string) (int, error) {
+	hit, plan, err := s.state.steps(objstore.OpDeleteAll, keys)
+	if err != nil {
+		return 0, err
+	}
+	last := len(keys)
+	switch {
+	case plan.Kind == None:
+	case plan.Kind.takesEffect():
+		last = hit + 1
+	default:
+		last = hit
+	}
+	n, err := s.inner.DeleteAll(ctx, keys[:last])
+	switch {
+	case plan.Kind == None:
+		return n, err
+	case plan.Kind.stops():
+		return 0, ErrStopped
+	case err != nil && n <= hit:
+		return n, err
+	}
+	return hit, plan.failure(objstore.OpDeleteAll, keys[hit], false)
 }
 
 // Sub implements [objstore.Store].

@@ -332,6 +332,54 @@ func TestPutAll(t *testing.T) {
 	}
 }
 
+func TestDeleteAll(t *testing.T) {
+	tests := []struct {
+		kind faultstore.Kind
+		n    int
+		left string
+		err  error
+	}{
+		{faultstore.Error, 2, "cd", faultstore.ErrInjected},
+		{faultstore.Unknown, 2, "cd", faultstore.ErrInjected},
+		{faultstore.ErrorAfterEffect, 2, "d", faultstore.ErrInjected},
+		{faultstore.Stop, 0, "cd", faultstore.ErrStopped},
+		{faultstore.StopAfterEffect, 0, "d", faultstore.ErrStopped},
+		{faultstore.None, 4, "", nil},
+	}
+	for _, test := range tests {
+		inner := memstore.New()
+		keys := strings.Split("abcd", "")
+		for _, key := range keys {
+			if err := inner.Put(t.Context(), key, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := faultstore.Wrap(inner, faultstore.Plan{At: 2, Kind: test.kind})
+		n, err := s.DeleteAll(t.Context(), keys)
+		var unknown *objstore.UnknownOutcomeError
+		if n != test.n || !errors.Is(err, test.err) || errors.As(err, &unknown) || s.Ops() != 4 {
+			t.Errorf("%v: %d, %v after %d operations", test.kind, n, err, s.Ops())
+		}
+		left := ""
+		for info, err := range inner.List(t.Context(), "", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			left += info.Key
+		}
+		if left != test.left {
+			t.Errorf("%v: %s are left, want %s", test.kind, left, test.left)
+		}
+		if s.Stopped() != errors.Is(err, faultstore.ErrStopped) {
+			t.Errorf("%v: stopped is %v", test.kind, s.Stopped())
+		}
+	}
+	s := faultstore.Wrap(memstore.New(), faultstore.Plan{At: 1, Kind: faultstore.Error})
+	if n, err := s.DeleteAll(t.Context(), []string{"//", "b"}); n != 0 || err == nil || errors.Is(err, faultstore.ErrInjected) {
+		t.Errorf("an error of the store before the fault: %d, %v", n, err)
+	}
+}
+
 func TestMatch(t *testing.T) {
 	_, s, table := setUp(t)
 	var before []string

@@ -29,6 +29,26 @@ func (s *Store) openDir(dir string) (*os.File, error) {
 	return s.root.OpenFile(dir, readFlags|syscall.O_DIRECTORY, 0)
 }
 
+// openOnce returns the directory dir from dirs, where it puts it when it has opened it.
+func (s *Store) openOnce(dirs map[string]*os.File, dir string) (*os.File, error) {
+	if d := dirs[dir]; d != nil {
+		return d, nil
+	}
+	d, err := s.openDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	dirs[dir] = d
+	return d, nil
+}
+
+// closeDirs closes open directories.
+func closeDirs(dirs map[string]*os.File) {
+	for _, d := range dirs {
+		_ = d.Close() // nothing was written through it
+	}
+}
+
 // dirCache remembers the directories of a store that are known to be there after a loss of power, so that a write into
 // one of them needs no look at its parents. A directory that is removed nevertheless is noticed when the write fails.
 type dirCache struct {

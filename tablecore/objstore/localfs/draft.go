@@ -165,7 +165,7 @@ func (s *Store) fillAll(objects []objstore.Object) ([]*draft, error) {
 	return drafts, failed
 }
 
-// maxSyncs bounds how many files of one call are fsynced side by side.
+// maxSyncs bounds how many files of one call are fsynced, or let go, side by side.
 const maxSyncs = 16
 
 // hardenAll hardens drafts side by side and returns the error of each.
@@ -175,17 +175,22 @@ func hardenAll(drafts []*draft) []error {
 		errs[0] = drafts[0].harden()
 		return errs
 	}
+	sideBySide(len(drafts), func(i int) { errs[i] = drafts[i].harden() })
+	return errs
+}
+
+// sideBySide calls do for each number below n, at most maxSyncs at once.
+func sideBySide(n int, do func(i int)) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(maxSyncs, len(drafts)) {
+	for range min(maxSyncs, n) {
 		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(drafts)); i = next.Add(1) - 1 {
-				errs[i] = drafts[i].harden()
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
 			}
 		})
 	}
 	workers.Wait()
-	return errs
 }
 
 // removeAll removes drafts; what cannot be removed is left to vacuum (see remove).

@@ -128,6 +128,7 @@ func TestLinksInside(t *testing.T) {
 
 // TestPrivate gives the objects that say so to the user of this process alone.
 func TestPrivate(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o022)) // who runs the tests may have a stricter one
 	s, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)

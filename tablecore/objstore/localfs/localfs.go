@@ -197,28 +197,3 @@ func (s *Store) Head(ctx context.Context, key string) (objstore.Info, error) {
 
 // modified brings a file's time into the form that every Info has.
 func modified(t time.Time) time.Time { return t.UTC() }
-
-// Delete implements [objstore.Store].
-func (s *Store) Delete(ctx context.Context, key string) error {
-	if err := objstore.CheckKey(key); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	err := s.unlink(key)
-	if err = readKind(err); err != nil && !errors.Is(err, objstore.ErrNotExist) {
-		return &objstore.OpError{Op: objstore.OpDelete, Key: key, Err: err}
-	}
-	return nil
-}
-
-// unlink removes a name that is no directory.
-func (s *Store) unlink(key string) error {
-	dir, base := split(key)
-	d, err := s.openDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.family.ops.unlink(d, base), d.Close())
-}

@@ -73,11 +73,7 @@ func wrap(op objstore.Op, key string, err error) error {
 // PutAllIfAbsent does. Directories are opened by their names each time, for one may have been moved away.
 func (s *Store) publish(ctx context.Context, drafts []*draft, replace bool) (int, error) {
 	dirs := make(map[string]*os.File)
-	defer func() {
-		for _, dir := range dirs {
-			_ = dir.Close() // nothing was written through it
-		}
-	}()
+	defer closeDirs(dirs)
 	landed := 0
 	var failed error
 	for _, d := range drafts {
@@ -105,15 +101,15 @@ func (s *Store) publish(ctx context.Context, drafts []*draft, replace bool) (int
 // land gives a draft its name in its directory, which it takes from dirs or opens.
 func (d *draft) land(dirs map[string]*os.File, replace bool) error {
 	for again := true; ; again = false {
-		err := d.openTarget(dirs)
+		dir, err := d.store.openOnce(dirs, d.dir)
 		if err == nil {
-			err = d.name(dirs[d.dir], replace)
+			err = d.name(dir, replace)
 		}
 		if !again || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		// The directory was removed after it had been found; the one that takes its place must be durable first.
-		if dir := dirs[d.dir]; dir != nil {
+		if dir != nil {
 			delete(dirs, d.dir)
 			_ = dir.Close() // nothing was written through it
 		}
@@ -122,19 +118,6 @@ func (d *draft) land(dirs map[string]*os.File, replace bool) error {
 			return err
 		}
 	}
-}
-
-// openTarget sees to it that dirs has the draft's directory.
-func (d *draft) openTarget(dirs map[string]*os.File) error {
-	if dirs[d.dir] != nil {
-		return nil
-	}
-	dir, err := d.store.openDir(d.dir)
-	if err != nil {
-		return err
-	}
-	dirs[d.dir] = dir
-	return nil
 }
 
 // name gives the draft its name in the directory dir. An error that is not an *UnknownOutcomeError means that it does

@@ -208,6 +208,21 @@ func (s *Store) put(ctx context.Context, op objstore.Op, key string, data []byte
 
 // Delete implements [objstore.Store].
 func (s *Store) Delete(ctx context.Context, key string) error {
+	return s.remove(ctx, objstore.OpDelete, key)
+}
+
+// DeleteAll implements [objstore.Store].
+func (s *Store) DeleteAll(ctx context.Context, keys []string) (int, error) {
+	for i, key := range keys {
+		if err := s.remove(ctx, objstore.OpDeleteAll, key); err != nil {
+			return i, err
+		}
+	}
+	return len(keys), nil
+}
+
+// remove takes an object away.
+func (s *Store) remove(ctx context.Context, op objstore.Op, key string) error {
 	if err := objstore.CheckKey(key); err != nil {
 		return err
 	}
@@ -222,7 +237,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 		return nil
 	}
 	if parent.children[base].isDir() {
-		return &objstore.OpError{Op: objstore.OpDelete, Key: key, Err: errIsDir}
+		return &objstore.OpError{Op: op, Key: key, Err: errIsDir}
 	}
 	delete(parent.children, base)
 	return nil

@@ -14,7 +14,7 @@ type Counts struct {
 	Put, PutIfAbsent, PutAllIfAbsent int64
 	Create, Commit, Abort            int64
 	Head, List, ListDirs             int64
-	Delete, DeleteTree               int64
+	Delete, DeleteAll, DeleteTree    int64
 	Sub, Current, Trash              int64
 	// Listed is how many objects the listings have yielded.
 	Listed int64
@@ -43,7 +43,7 @@ func (c Counts) Minus(before Counts) Counts {
 		PutAllIfAbsent: c.PutAllIfAbsent - before.PutAllIfAbsent,
 		Create:         c.Create - before.Create, Commit: c.Commit - before.Commit, Abort: c.Abort - before.Abort,
 		Head: c.Head - before.Head, List: c.List - before.List, ListDirs: c.ListDirs - before.ListDirs,
-		Delete: c.Delete - before.Delete, DeleteTree: c.DeleteTree - before.DeleteTree,
+		Delete: c.Delete - before.Delete, DeleteAll: c.DeleteAll - before.DeleteAll, DeleteTree: c.DeleteTree - before.DeleteTree,
 		Sub: c.Sub - before.Sub, Current: c.Current - before.Current, Trash: c.Trash - before.Trash,
 		Listed: c.Listed - before.Listed, BytesRead: c.BytesRead - before.BytesRead,
 		BytesWritten: c.BytesWritten - before.BytesWritten,
@@ -82,7 +82,7 @@ func (c Counts) fields() []field {
 		{objstore.OpPut, c.Put}, {objstore.OpPutIfAbsent, c.PutIfAbsent}, {objstore.OpPutAllIfAbsent, c.PutAllIfAbsent},
 		{objstore.OpCreate, c.Create}, {objstore.OpCommit, c.Commit}, {objstore.OpAbort, c.Abort},
 		{objstore.OpHead, c.Head}, {objstore.OpList, c.List}, {objstore.OpListDirs, c.ListDirs},
-		{objstore.OpDelete, c.Delete}, {objstore.OpDeleteTree, c.DeleteTree},
+		{objstore.OpDelete, c.Delete}, {objstore.OpDeleteAll, c.DeleteAll}, {objstore.OpDeleteTree, c.DeleteTree},
 		{objstore.OpSub, c.Sub}, {objstore.OpCurrent, c.Current}, {objstore.OpTrash, c.Trash},
 	}
 }

@@ -123,6 +123,12 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return s.inner.Delete(ctx, key)
 }
 
+// DeleteAll implements [objstore.Store].
+func (s *Store) DeleteAll(ctx context.Context, keys []string) (int, error) {
+	s.meter.add(func(c *Counts) { c.DeleteAll++ })
+	return s.inner.DeleteAll(ctx, keys)
+}
+
 // Sub implements [objstore.Store].
 func (s *Store) Sub(ctx context.Context, prefix string, create bool) (objstore.Store, error) {
 	s.meter.add(func(c *Counts) { c.Sub++ })

@@ -92,6 +92,7 @@ func TestCounts(t *testing.T) {
 		{"current", func() error { _, err := sub.Current(ctx); return err }, false, meterstore.Counts{Current: 1}, 1, 0},
 		{"sub of nothing", func() error { _, err := s.Sub(ctx, "none", false); return err }, true, meterstore.Counts{Sub: 1}, 1, 0},
 		{"delete", func() error { return sub.Delete(ctx, "x") }, false, meterstore.Counts{Delete: 1}, 1, 0},
+		{"delete all", func() error { _, err := sub.DeleteAll(ctx, []string{"x", "y"}); return err }, false, meterstore.Counts{DeleteAll: 1}, 1, 0},
 		{"trash", func() error { return s.Trash(ctx, "ns", "trash") }, false, meterstore.Counts{Trash: 1}, 1, 0},
 		{"delete tree", func() error { return s.DeleteTree(ctx, "trash") }, false, meterstore.Counts{DeleteTree: 1}, 1, 0},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -227,6 +228,54 @@ func testDelete(t *testing.T, s objstore.Store) {
 	failed(t, "delete of an empty directory", s.Delete(t.Context(), "empty"))
 }
 
+func testDeleteAll(t *testing.T, s objstore.Store) {
+	var many []string
+	for _, dir := range []string{"log/", "", "other/dir/"} {
+		for i := range 100 {
+			many = append(many, fmt.Sprintf("%s%03d", dir, i))
+		}
+	}
+	if n, err := s.PutAllIfAbsent(t.Context(), objects(many...)); n != len(many) || err != nil {
+		t.Fatalf("put: %d, %v", n, err)
+	}
+	put(t, s, "log/100", "stays")
+	for _, batch := range [][]string{nil, {"log/000"}, {"none/x", "log/000", "log/101", "log/100/x"}, many, many} {
+		if n, err := s.DeleteAll(t.Context(), batch); n != len(batch) || err != nil {
+			t.Fatalf("delete of %d: %d, %v", len(batch), n, err)
+		}
+	}
+	for _, key := range many {
+		absent(t, s, key)
+	}
+	want(t, s, "log/100", "stays")
+}
+
+func testDeleteAllFails(t *testing.T, s objstore.Store) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	put(t, s, "dir/x", "")
+	for what, bad := range map[string]string{"one a directory": "dir", "one no key": "log//2"} {
+		for _, key := range []string{"log/1", "log/2", "log/3"} {
+			if err := s.Put(t.Context(), key, []byte(key)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n, err := s.DeleteAll(cancelled, []string{"log/1"})
+		if n != 0 || !errors.Is(err, context.Canceled) {
+			t.Fatalf("cancelled: %d, %v", n, err)
+		}
+		want(t, s, "log/1", "log/1")
+		n, err = s.DeleteAll(t.Context(), []string{"log/2", bad, "log/3"})
+		if n != 1 {
+			t.Fatalf("%s: %d are gone", what, n)
+		}
+		failed(t, what, err)
+		absent(t, s, "log/2")
+		want(t, s, "log/3", "log/3")
+		want(t, s, "dir/x", "")
+	}
+}
+
 // everyCall makes each call of a store that takes a key, with that key, and gives its error to check. Those that write
 // are told apart.
 func everyCall(ctx context.Context, s objstore.Store, key string, check func(what string, writes bool, err error)) {
@@ -237,6 +286,8 @@ func everyCall(ctx context.Context, s objstore.Store, key string, check func(wha
 	_, err = s.Head(ctx, key)
 	check("head", false, err)
 	check("delete", false, s.Delete(ctx, key))
+	_, err = s.DeleteAll(ctx, []string{key})
+	check("delete all", false, err)
 	check("put", true, s.Put(ctx, key, nil))
 	check("put if absent", true, s.PutIfAbsent(ctx, key, nil))
 	_, err = s.PutAllIfAbsent(ctx, objects(key))

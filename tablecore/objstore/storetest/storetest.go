@@ -23,7 +23,8 @@ func Run(t *testing.T, factory Factory) {
 	}{
 		{"get", testGet}, {"open", testOpen}, {"put", testPut}, {"put if absent", testPutIfAbsent},
 		{"put all if absent", testPutAll}, {"put all that fails", testPutAllFails}, {"arguments are not kept", testNotKept},
-		{"head", testHead}, {"delete", testDelete}, {"keys", testKeys}, {"file in the path", testFileInPath},
+		{"head", testHead}, {"delete", testDelete}, {"delete all", testDeleteAll},
+		{"delete all fails", testDeleteAllFails}, {"keys", testKeys}, {"file in the path", testFileInPath},
 		{"temporary files", testTemporary}, {"done contexts", testDone},
 		{"create", testCreate}, {"create taken", testCreateTaken}, {"abort", testAbort}, {"ended writer", testEnded},
 		{"list", testList}, {"list order", testListOrder}, {"list like a naive list", testListModel},
