@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -20,6 +21,7 @@ const (
 	tailBytes   = 8
 	maxFooter   = 256 << 20
 	footerGuess = 64 << 10
+	checkGuess  = 32 << 10 // most of the files that are only checked are small ones
 )
 
 // maxValueWidth bounds the declared length of FIXED_LEN_BYTE_ARRAY values, of
@@ -94,7 +96,9 @@ func CheckFooter(ctx context.Context, r Source, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	raw, err := readFooter(exactSource{r}, r.Size())
+	tail := tails.Get().(*[checkGuess]byte)
+	defer tails.Put(tail)
+	raw, err := readFooterInto(exactSource{r}, r.Size(), tail[:])
 	if err != nil {
 		return damaged(path, err)
 	}
@@ -108,13 +112,23 @@ func CheckFooter(ctx context.Context, r Source, path string) error {
 	return nil
 }
 
+// tails has what CheckFooter reads into: a vacuum calls it for thousands of
+// files, which would otherwise keep the garbage collector busy.
+var tails = sync.Pool{New: func() any { return new([checkGuess]byte) }}
+
 // readFooter returns the serialized file metadata. One read suffices for most
 // files.
 func readFooter(src exactSource, size int64) ([]byte, error) {
+	return readFooterInto(src, size, make([]byte, max(0, min(size, footerGuess))))
+}
+
+// readFooterInto is readFooter with the buffer for the first read. The result may
+// lie in it.
+func readFooterInto(src exactSource, size int64, tail []byte) ([]byte, error) {
 	if size < int64(len(magic))+tailBytes {
 		return nil, fmt.Errorf("%d bytes are too few for a Parquet file", size)
 	}
-	tail := make([]byte, min(size, footerGuess))
+	tail = tail[:min(size, int64(len(tail)))]
 	if _, err := src.ReadAt(tail, size-int64(len(tail))); err != nil {
 		return nil, err
 	}

@@ -103,6 +103,26 @@ func textOf(t *testing.T, raw []byte, schema *arrow.Schema) (string, error) {
 	return text.String(), nil
 }
 
+// TestCheckLongFooter checks footers of a few hundred bytes and such as take a
+// second read, in turns: they share buffers.
+func TestCheckLongFooter(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "v", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	for _, length := range []int{10, checkGuess, 20, footerGuess, 30} {
+		var b bytes.Buffer
+		name := strings.Repeat("n", length)
+		if _, err := WriteTable(&b, schema, nil, map[string]string{"name": name}, WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		whole := b.Bytes()
+		if err := CheckFooter(t.Context(), newSource(whole), "data/x.parquet"); err != nil {
+			t.Errorf("%d bytes: %v", length, err)
+		}
+		if err := CheckFooter(t.Context(), newSource(bytes.Replace(whole, []byte(name), []byte(name[1:]+"m"), 1)), "data/x.parquet"); !isCorrupt(err, "") {
+			t.Errorf("%d bytes, altered: %v", length, err)
+		}
+	}
+}
+
 // TestCheckFooter alters and cuts a file of this software and one of another:
 // whether its footer is sound is found out without parsing it, too.
 func TestCheckFooter(t *testing.T) {

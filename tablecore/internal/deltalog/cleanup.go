@@ -63,16 +63,19 @@ func (l *Log) CleanUp(ctx context.Context, checkpoint, first int64) (commits int
 	if err != nil || !whole {
 		return 0, err
 	}
-	for _, f := range files {
-		if f.kind == kindCommit && f.version >= first {
-			continue
-		}
-		if err := l.store.Delete(ctx, f.key); err != nil {
-			return commits, fmt.Errorf("cleaning up the log: %w", err)
-		}
+	files = slices.DeleteFunc(files, func(f namedFile) bool { return f.kind == kindCommit && f.version >= first })
+	keys := make([]string, len(files))
+	for i, f := range files {
+		keys[i] = f.key
+	}
+	n, err := l.store.DeleteAll(ctx, keys)
+	for _, f := range files[:n] {
 		if f.kind == kindCommit {
 			commits++
 		}
+	}
+	if err != nil {
+		return commits, fmt.Errorf("cleaning up the log: %w", err)
 	}
 	return commits, nil
 }

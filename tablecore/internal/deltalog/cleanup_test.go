@@ -9,6 +9,7 @@ import (
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/objstore/faultstore"
 	"contrail/tablecore/objstore/memstore"
+	"contrail/tablecore/objstore/meterstore"
 	"contrail/tablecore/tableerr"
 )
 
@@ -48,7 +49,11 @@ func TestCleanUp(t *testing.T) {
 			checkpointAt(t, store, 3)
 			checkpointAt(t, store, 6)
 			put(t, store, logDir+"notes", "")
-			commits, err := New(store, Options{}).CleanUp(t.Context(), c.checkpoint, c.first)
+			meter := meterstore.Wrap(store)
+			commits, err := New(meter, Options{}).CleanUp(t.Context(), c.checkpoint, c.first)
+			if cost := meter.Counts(); cost.Requests() > 2 { // a listing and a deletion, however long the log
+				t.Errorf("it takes %s", cost)
+			}
 			if got := logNames(t, store); err != nil || commits != c.commits || got != c.left {
 				t.Errorf("%d commits were removed, %q is left, want %q, %v", commits, got, c.left, err)
 			}
@@ -87,6 +92,28 @@ func TestCleanUpFaults(t *testing.T) {
 		}
 		if !errors.Is(err, faultstore.ErrStopped) && !errors.Is(err, faultstore.ErrInjected) {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestCleanUpCounts: an error in the middle tells how many commits went before it,
+// and a further clean-up removes the rest.
+func TestCleanUpCounts(t *testing.T) {
+	for at := range 7 { // six commits and a checkpoint
+		store := memstore.New()
+		tableLog(t, store, 9)
+		checkpointAt(t, store, 3)
+		checkpointAt(t, store, 6)
+		l := New(faultstore.Wrap(store, faultstore.Plan{At: at, Kind: faultstore.Error, Match: func(op objstore.Op, _ string) bool {
+			return op == objstore.OpDeleteAll
+		}}), Options{})
+		commits, err := l.CleanUp(t.Context(), 6, 9)
+		if want := at - at/4; !errors.Is(err, faultstore.ErrInjected) || commits != want { // the fourth is the checkpoint
+			t.Errorf("a fault at %d: %d commits were removed, want %d, %v", at, commits, want, err)
+		}
+		rest, err := l.CleanUp(t.Context(), 6, 9)
+		if got := logNames(t, store); err != nil || commits+rest != 6 || got != "6c 6 7 8 9" {
+			t.Errorf("after a fault at %d: %d more, %q is left, %v", at, rest, got, err)
 		}
 	}
 }
