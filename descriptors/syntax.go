@@ -291,8 +291,8 @@ func (s *scanner) digits() int {
 }
 
 // text reads a string and returns what it says, where it can as a part of the
-// data. It refuses escapes that stand
-// for no character (lone surrogates), which encoding/json replaces silently.
+// data. It refuses escapes that stand for no character (lone surrogates), which
+// encoding/json replaces silently.
 func (s *scanner) text() ([]byte, *fault) {
 	s.pos++
 	start := s.pos

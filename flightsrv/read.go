@@ -127,13 +127,18 @@ func (r *read) schema() *arrow.Schema {
 // metadata is the app_metadata of a FlightInfo.
 func (r *read) metadata() ([]byte, error) {
 	table, id, version := r.target()
-	switch {
-	case r.plan != nil:
-		return json.Marshal(descriptors.FlightMetadata{Table: table, TableID: id, Version: version, SchemaID: r.plan.SchemaID()})
-	case table == "": // about no table
-		return json.Marshal(map[string]string{"schema_id": r.listing.SchemaID()})
+	if table == "" { // about no table
+		return json.Marshal(map[string]string{"schema_id": r.schemaID()})
 	}
-	return json.Marshal(descriptors.FlightMetadata{Table: table, TableID: id, Version: version, SchemaID: r.listing.SchemaID()})
+	return json.Marshal(descriptors.FlightMetadata{Table: table, TableID: id, Version: version, SchemaID: r.schemaID()})
+}
+
+// schemaID is the fingerprint of the schema.
+func (r *read) schemaID() string {
+	if r.plan != nil {
+		return r.plan.SchemaID()
+	}
+	return r.listing.SchemaID()
 }
 
 // target is the table and version that are read: its name, "" for the listing of

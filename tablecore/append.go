@@ -53,9 +53,7 @@ func checkPositive(field string, value int64) error {
 	if value >= 1 {
 		return nil
 	}
-	e := tableerr.InvalidField(field, "%s is a number from 1 up, not %d", field, value)
-	e.Value = value
-	return e
+	return tableerr.InvalidField(field, "%s is a number from 1 up, not %d", field, value).WithValue(value)
 }
 
 // writeOptions validates the settings of an append.
@@ -63,9 +61,7 @@ func (o AppendOptions) writeOptions() (datafile.WriteOptions, error) {
 	w := datafile.WriteOptions{MaxRowsPerRowGroup: datafile.DefaultRowsPerRowGroup, MaxBytesPerRowGroup: datafile.DefaultBytesPerRowGroup}
 	var err error
 	if w.Compression, err = datafile.ParseCompression(o.Compression); err != nil {
-		e := tableerr.InvalidField("compression", "%s", err)
-		e.Value = o.Compression
-		return w, e
+		return w, tableerr.InvalidField("compression", "%s", err).WithValue(o.Compression)
 	}
 	for _, limit := range []struct {
 		field string
@@ -102,10 +98,7 @@ func checkRequestID(id string) error {
 // settings, request_id, expected_version and the stream's schema. Append
 // repeats them.
 func (t *Table) CheckAppend(ctx context.Context, schema *arrow.Schema, o AppendOptions) error {
-	_, err := t.txn.Follow(ctx) // another writer may have moved the format
-	if err == nil {
-		_, err = t.prepareAppend(ctx, schema, o)
-	}
+	_, err := t.prepareAppend(ctx, schema, o, t.txn.Follow)
 	return t.wrap(err)
 }
 
@@ -118,17 +111,21 @@ type prepared struct {
 }
 
 // prepareAppend makes the checks that precede the rows. Where nothing has to be
-// compared with the newest version it first tries the snapshot in memory:
-// publishing finds out what is newer. A refusal is given on the newest version
-// only.
-func (t *Table) prepareAppend(ctx context.Context, schema *arrow.Schema, o AppendOptions) (*prepared, error) {
+// compared with the newest version it first tries the one that likely returns. A
+// refusal is given on the newest version only.
+func (t *Table) prepareAppend(ctx context.Context, schema *arrow.Schema, o AppendOptions, likely func(context.Context) (*snapshot.Snapshot, error)) (*prepared, error) {
 	write, err := o.writeOptions()
-	current := t.txn.Current()
-	// Only the newest version tells whether there is a schema to adopt: files
-	// written to a stream's own schema do not fit one that another has brought.
-	if o.ExpectedVersion == nil && o.RequestID == "" && err == nil && current.Def.Stored != nil {
-		if p, err := t.prepareOn(current, schema, o, write); err == nil {
-			return p, nil
+	if o.ExpectedVersion == nil && o.RequestID == "" && err == nil {
+		s, err := likely(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// Only the newest version tells whether there is a schema to adopt: files
+		// written to a stream's own schema do not fit one that another has brought.
+		if s.Def.Stored != nil {
+			if p, err := t.prepareOn(s, schema, o, write); err == nil {
+				return p, nil
+			}
 		}
 	}
 	s, refreshErr := t.txn.Refresh(ctx)
@@ -143,6 +140,10 @@ func (t *Table) prepareAppend(ctx context.Context, schema *arrow.Schema, o Appen
 	}
 	return t.prepareOn(s, schema, o, write)
 }
+
+// inMemory returns the newest version in memory, which is enough for who publishes:
+// then it is found out what is newer.
+func (t *Table) inMemory(context.Context) (*snapshot.Snapshot, error) { return t.txn.Current(), nil }
 
 // prepareOn makes the checks on one version.
 func (t *Table) prepareOn(s *snapshot.Snapshot, schema *arrow.Schema, o AppendOptions, write datafile.WriteOptions) (*prepared, error) {
@@ -208,7 +209,7 @@ func (s *stream) Next(ctx context.Context) (arrow.RecordBatch, error) {
 }
 
 func (t *Table) append(ctx context.Context, rows RowReader, o AppendOptions) (*AppendReport, error) {
-	p, err := t.prepareAppend(ctx, rows.Schema(), o)
+	p, err := t.prepareAppend(ctx, rows.Schema(), o, t.inMemory)
 	if err != nil {
 		return nil, err
 	}

@@ -58,9 +58,7 @@ func (t *Table) asOf(ctx context.Context, moment time.Time) (*snapshot.Snapshot,
 }
 
 func futureError(moment time.Time) error {
-	e := tableerr.InvalidField("as_of", "as_of lies in the future: %s", moment.UTC().Format(time.RFC3339Nano))
-	e.Value = moment.UTC().Format(time.RFC3339Nano)
-	return e
+	return tableerr.InvalidField("as_of", "as_of lies in the future: %s", moment.UTC().Format(time.RFC3339Nano)).WithValue(moment.UTC().Format(time.RFC3339Nano))
 }
 
 // commitTime is when a version was committed: what its commit says, or else the

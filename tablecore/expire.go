@@ -2,13 +2,10 @@ package tablecore
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
-	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/maintain"
 	"contrail/tablecore/internal/snapshot"
-	"contrail/tablecore/internal/txn"
 )
 
 // expireReport is what the history has of a commit that expires versions.
@@ -30,20 +27,8 @@ func (t *Table) expire(ctx context.Context, s *snapshot.Snapshot, o VacuumOption
 	if plan.NoOp() || !o.Apply {
 		return s, plan.Oldest(), nil
 	}
-	id, err := t.warehouse.newUUID()
-	if err != nil {
-		return nil, 0, err
-	}
-	text, err := json.Marshal(expireReport{s.Version(), s.Version() + 1, plan.Oldest()})
-	if err != nil {
-		return nil, 0, err
-	}
-	expected := s.Version()
-	landed, err := t.txn.Publish(ctx, &txn.Edit{ID: id, Operation: maintain.OpVacuum, RequestID: id, Base: s,
-		Row: txn.RowPinned, ExpectedVersion: &expected, Revalidate: plan.Revalidate,
-		Commit: func(*snapshot.Snapshot) (*deltalog.Commit, error) {
-			return plan.Commit(txn.Extra(maintain.OpVacuum, id, text))
-		}})
+	landed, err := t.publishPinned(ctx, pinned{operation: maintain.OpVacuum, base: s, report: expireReport{s.Version(), s.Version() + 1, plan.Oldest()},
+		revalidate: plan.Revalidate, commit: plan.Commit})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,13 +1,8 @@
 package tablecore_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -15,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
+	"contrail/tablecore/internal/childtest"
 	"contrail/tablecore/objstore/localfs"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tabletest"
@@ -27,8 +23,6 @@ type fineRun struct {
 	Granularity string // "" for none
 	Dir         string
 }
-
-const fineVariable = "CONTRAIL_TEST_FINE_RUN"
 
 // fineBudget is the memory for the append's rows, and fineMost how much the
 // process may have at most beside what it begins with: performance.md's bound
@@ -43,27 +37,15 @@ const (
 //
 //	CONTRAIL_TEST_FINE_ROWS=10000000 go test ./tablecore -run TestFineGranularityMemory -v
 func TestFineGranularityMemory(t *testing.T) {
-	if text := os.Getenv(fineVariable); text != "" {
-		fineChild(t, text)
+	var asked fineRun
+	if childtest.Asked(t, &asked) {
+		childtest.Answer(t, asked.peak(t))
 		return
 	}
 	rows := numberFrom(t, "CONTRAIL_TEST_FINE_ROWS", 300_000)
 	for _, granularity := range []string{"1us", "1ns", ""} {
-		run, err := json.Marshal(fineRun{Rows: int64(rows), Granularity: granularity, Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFineGranularityMemory$", "-test.v=false", "-test.timeout=0")
-		child.Env = append(os.Environ(), fineVariable+"="+string(run))
-		out, err := child.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		line, _, _ := strings.Cut(string(out), "\n")
-		peak, err := strconv.ParseInt(line, 10, 64)
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		var peak int64
+		childtest.Run(t, fineRun{Rows: int64(rows), Granularity: granularity, Dir: t.TempDir()}, &peak)
 		t.Logf("%d rows at granularity %q: peak %d MiB", rows, granularity, peak>>20)
 		if peak > fineMost && !raceDetector {
 			t.Errorf("the peak at granularity %q is %d bytes, more than %d", granularity, peak, fineMost)
@@ -71,13 +53,11 @@ func TestFineGranularityMemory(t *testing.T) {
 	}
 }
 
-// fineChild appends, asks for newest rows and coverage, and prints the peak.
-func fineChild(t *testing.T, text string) {
-	var run fineRun
-	if err := json.Unmarshal([]byte(text), &run); err != nil {
-		t.Fatal(err)
-	}
-	before := peakMemory()
+// peak appends, asks for newest rows and coverage, and returns by how many bytes
+// the peak has grown.
+func (run fineRun) peak(t *testing.T) int64 {
+	t.Helper()
+	before := childtest.PeakMemory()
 	debug.SetMemoryLimit(fineMost) // what a server with such a limit asks the collector for
 	store, err := localfs.Open(run.Dir+"/table", localfs.Options{Create: true})
 	if err != nil {
@@ -119,7 +99,7 @@ func fineChild(t *testing.T, text string) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println(peakMemory() - before)
+	return childtest.PeakMemory() - before
 }
 
 const fineSymbols = 100

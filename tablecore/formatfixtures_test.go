@@ -140,8 +140,7 @@ func withoutNotes(t *testing.T, rows string) string {
 // fixed.
 func deterministic(t *testing.T, store objstore.Store, clock *tabletest.Clock) *tablecore.Warehouse {
 	t.Helper()
-	w := tabletest.Open(t, tablecore.Options{Store: sharedStore{store}, Clock: clock.Now, Random: tabletest.Random(1), Software: "Contrail/fixture"})
-	return w
+	return tabletest.Open(t, tablecore.Options{Store: sharedStore{store}, Clock: clock.Now, Random: tabletest.Random(1), Software: "Contrail/fixture"})
 }
 
 // make writes the table as software of a format does: created, two appends, an

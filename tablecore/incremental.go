@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"golang.org/x/sync/errgroup"
-
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/maintain"
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tableerr"
@@ -65,15 +64,11 @@ func (t *Table) appendedFiles(ctx context.Context, s *snapshot.Snapshot, o ScanO
 	since := *o.SinceVersion
 	added := make([][]*deltalog.Add, s.Version()-since)
 	refused := make([]error, len(added))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(commitsAtOnce)
-	for i := range added {
-		group.Go(func() (err error) {
-			added[i], refused[i], err = t.appendedBy(groupCtx, since+1+int64(i), o)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err := parallel.Each(ctx, len(added), commitsAtOnce, func(ctx context.Context, i int) (err error) {
+		added[i], refused[i], err = t.appendedBy(ctx, since+1+int64(i), o)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	var files []*deltalog.Add
@@ -96,9 +91,7 @@ func (t *Table) appendedFiles(ctx context.Context, s *snapshot.Snapshot, o ScanO
 func (t *Table) checkSince(s *snapshot.Snapshot, o ScanOptions) error {
 	switch {
 	case o.Changes != "" && o.Changes != ChangesIgnore:
-		e := tableerr.InvalidField("changes", "changes %q is not ignore", o.Changes)
-		e.Value = o.Changes
-		return e
+		return tableerr.InvalidField("changes", "changes %q is not ignore", o.Changes).WithValue(o.Changes)
 	case o.SinceVersion == nil && o.Changes != "":
 		return tableerr.InvalidField("changes", "changes goes with since_version only")
 	case o.SinceVersion == nil:
@@ -109,9 +102,7 @@ func (t *Table) checkSince(s *snapshot.Snapshot, o ScanOptions) error {
 	case since < 0 || since > current.Version():
 		return &tableerr.VersionNotFound{Version: since, Current: current.Version()}
 	case since > s.Version():
-		e := tableerr.InvalidField("since_version", "since_version %d is behind version %d, which is read", since, s.Version())
-		e.Value = since
-		return e
+		return tableerr.InvalidField("since_version", "since_version %d is behind version %d, which is read", since, s.Version()).WithValue(since)
 	case since < current.Upkeep.OldestVersion:
 		return &tableerr.VersionExpired{Version: since, Current: current.Version()}
 	}

@@ -70,8 +70,7 @@ func newLife(t testing.TB, inner objstore.Store, clock *tabletest.Clock, step ti
 }
 
 func (l *longLife) open() *tablecore.Warehouse {
-	w := tabletest.Open(l.t, tablecore.Options{Store: sharedStore{l.store}, Allocator: memory.DefaultAllocator, Clock: l.clock.Now})
-	return w
+	return tabletest.Open(l.t, tablecore.Options{Store: sharedStore{l.store}, Allocator: memory.DefaultAllocator, Clock: l.clock.Now})
 }
 
 // commits makes some commits and returns what one costs on average, with all

@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
+	"contrail/tablecore/internal/childtest"
 	"contrail/tablecore/objstore/memstore"
 	"contrail/tablecore/objstore/meterstore"
 	"contrail/tablecore/tabletest"
@@ -117,39 +114,28 @@ func (p *peak) watch(stop chan struct{}, done chan struct{}) {
 	}
 }
 
-// scanMemory is the environment variable that makes the test binary measure one
-// scan in a process of its own.
-const scanMemory = "CONTRAIL_TEST_SCAN_MEMORY"
-
 // A thousand files of two hundred entities each, all overlapping, stay within
 // the scan's bounds. The measuring is done in a child, so that no other test's
 // heap counts.
 func TestSortedScanMemory(t *testing.T) {
-	if dir := os.Getenv(scanMemory); dir != "" {
-		measureScan(t)
+	const files, entities, rows = 1000, 200, 4
+	var asked bool
+	if childtest.Asked(t, &asked) {
+		childtest.Answer(t, scanPeak(t, files, entities, rows))
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSortedScanMemory$", "-test.v")
-	cmd.Env = append(os.Environ(), scanMemory+"=1")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	var over int64
+	childtest.Run(t, true, &over)
+	const most = 150 << 20
+	if t.Logf("peak over baseline: %d MB", over>>20); over > most {
+		t.Errorf("the scan took %d bytes over its start, more than %d", over, int64(most))
 	}
-	for line := range strings.Lines(string(out)) {
-		if text, found := strings.CutPrefix(strings.TrimSpace(line), "peak "); found {
-			over, err := strconv.ParseInt(text, 10, 64)
-			const most = 150 << 20
-			if t.Logf("peak over baseline: %d MB", over>>20); err != nil || over > most {
-				t.Errorf("the scan took %d bytes over its start, more than %d", over, int64(most))
-			}
-			return
-		}
-	}
-	t.Fatalf("the child told nothing:\n%s", out)
 }
 
-func measureScan(t *testing.T) {
-	const files, entities, rows = 1000, 200, 4
+// scanPeak scans files that overlap and returns by how many bytes the heap has
+// grown.
+func scanPeak(t *testing.T, files, entities, rows int) int64 {
+	t.Helper()
 	table := pointTable(t, memory.DefaultAllocator)
 	interleaved(t, table, files, entities, rows)
 	runtime.GC()
@@ -162,10 +148,10 @@ func measureScan(t *testing.T) {
 	got := ascending(t, table, tablecore.ScanOptions{})
 	close(stop)
 	<-done
-	if got != files*entities*rows {
+	if got != int64(files*entities*rows) {
 		t.Errorf("%d rows", got)
 	}
-	fmt.Printf("\npeak %d\n", int64(p.bytes.Load())-int64(before.HeapAlloc))
+	return int64(p.bytes.Load()) - int64(before.HeapAlloc)
 }
 
 // A scan of one entity reads little of files that hold many.

@@ -79,9 +79,7 @@ func (o OptimizeOptions) config() (maintain.OptimizeConfig, error) {
 	case LayoutEntity:
 		c.ByEntity = true
 	default:
-		e := tableerr.InvalidField("layout", "layout is mixed or entity, not %q", o.Layout)
-		e.Value = o.Layout
-		return c, e
+		return c, tableerr.InvalidField("layout", "layout is mixed or entity, not %q", o.Layout).WithValue(o.Layout)
 	}
 	for _, size := range []struct {
 		field string
@@ -109,8 +107,7 @@ func (o OptimizeOptions) config() (maintain.OptimizeConfig, error) {
 // after those of others that came meanwhile; files that they have replaced stay as
 // they are. Errors: VERSION_CONFLICT (with ExpectedVersion, or after a rollback or
 // upgrade), INVALID, FORMAT_UNWRITABLE, UNSUPPORTED, FILE_MISSING, CORRUPT,
-// STORAGE_FULL; after an error other than
-// COMMIT_UNKNOWN nothing is left.
+// STORAGE_FULL; after an error other than COMMIT_UNKNOWN nothing is left.
 func (t *Table) Optimize(ctx context.Context, o OptimizeOptions) (*OptimizeReport, error) {
 	defer t.undisturbed(o.ExpectedVersion)()
 	report, err := t.optimize(ctx, o)
@@ -262,7 +259,5 @@ func (t *Table) sortConfig(s maintain.Sorting) (ingest.Config, error) {
 
 // manyFiles refuses a layout entity of more files than are allowed.
 func manyFiles(files, limit int) error {
-	e := tableerr.InvalidField("max_files", "the layout entity would make %d files or more, more than %d", files, limit)
-	e.Value = limit
-	return e
+	return tableerr.InvalidField("max_files", "the layout entity would make %d files or more, more than %d", files, limit).WithValue(limit)
 }

@@ -1,33 +1,32 @@
 package tablecore_test
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"contrail/tablecore"
+	"contrail/tablecore/internal/childtest"
 	"contrail/tablecore/objstore/localfs"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tabletest"
 )
 
-// optimizeAnswer is what the child process of TestOptimizeMemory tells, in bytes.
+// optimizeRun is what the child process of TestOptimizeMemory does to a table in a
+// directory.
+type optimizeRun struct{ Dir, Layout string }
+
+// optimizeAnswer is what it tells, in bytes.
 type optimizeAnswer struct {
 	Start, Peak int64
 	Rows        int64
 }
 
-const optimizeDirVariable = "CONTRAIL_TEST_OPTIMIZE_DIR"
-
 // TestOptimizeMemory sorts files that overlap, together many times as large as
 // their memory budget, in a child process, and looks at the most memory it ever
 // had.
 func TestOptimizeMemory(t *testing.T) {
-	if dir := os.Getenv(optimizeDirVariable); dir != "" {
-		optimizeChild(t, dir)
+	var asked optimizeRun
+	if childtest.Asked(t, &asked) {
+		childtest.Answer(t, asked.optimize(t))
 		return
 	}
 	dir := t.TempDir()
@@ -37,17 +36,8 @@ func TestOptimizeMemory(t *testing.T) {
 	}
 	fillTrades(t, smallBudget(t, dir), 4, rows, true)
 	for _, layout := range []string{tablecore.LayoutMixed, tablecore.LayoutEntity} {
-		child := exec.Command(os.Args[0], "-test.run=^TestOptimizeMemory$", "-test.v=false", "-test.timeout=0")
-		child.Env = append(os.Environ(), optimizeDirVariable+"="+dir, "LAYOUT="+layout)
-		out, err := child.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		line, _, _ := strings.Cut(string(out), "\n")
 		var got optimizeAnswer
-		if err := json.Unmarshal([]byte(line), &got); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		childtest.Run(t, optimizeRun{dir, layout}, &got)
 		t.Logf("layout %s, %d rows: peak %d MiB over %d", layout, got.Rows, (got.Peak-got.Start)>>20, got.Start>>20)
 		if over := got.Peak - got.Start; got.Rows != int64(4*rows) || over > 300_000_000 && !raceDetector {
 			t.Errorf("layout %s: the optimize of %d rows took %d bytes", layout, got.Rows, over)
@@ -61,24 +51,21 @@ func smallBudget(t *testing.T, dir string) *tablecore.Warehouse {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := tabletest.Open(t, tablecore.Options{Store: store, MemoryBudget: 16 << 20, Scratch: t.TempDir()})
-	return w
+	return tabletest.Open(t, tablecore.Options{Store: store, MemoryBudget: 16 << 20, Scratch: t.TempDir()})
 }
 
-func optimizeChild(t *testing.T, dir string) {
-	table, err := smallBudget(t, dir).Table(t.Context(), tabledef.Name{Namespace: "default", Table: "ticks"})
+// optimize optimizes the table.
+func (run optimizeRun) optimize(t *testing.T) optimizeAnswer {
+	t.Helper()
+	table, err := smallBudget(t, run.Dir).Table(t.Context(), tabledef.Name{Namespace: "default", Table: "ticks"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := optimizeAnswer{Start: peakMemory()}
-	r, err := table.Optimize(t.Context(), tablecore.OptimizeOptions{Layout: os.Getenv("LAYOUT")})
+	answer := optimizeAnswer{Start: childtest.PeakMemory()}
+	r, err := table.Optimize(t.Context(), tablecore.OptimizeOptions{Layout: run.Layout})
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer.Rows, answer.Peak = r.Rows, peakMemory()
-	line, err := json.Marshal(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println(string(line))
+	answer.Rows, answer.Peak = r.Rows, childtest.PeakMemory()
+	return answer
 }

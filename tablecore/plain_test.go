@@ -1,7 +1,6 @@
 package tablecore_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"contrail/tablecore"
-	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/objstore/memstore"
 	"contrail/tablecore/tabledef"
@@ -29,23 +27,11 @@ func plainTable(t *testing.T, partitions string) *tablecore.Table {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "v", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}, nil)
 	sizes := make([]int, 2)
 	for i := range sizes {
-		batch := tabletest.Batch(t, memory.DefaultAllocator, schema, fmt.Sprintf(`[{"id":%d,"v":1.5},{"id":%d},{"id":null,"v":3}]`, i*10+2, i*10+1))
-		var out bytes.Buffer
-		w, err := datafile.NewWriter(&out, schema, datafile.WriteOptions{})
-		if err != nil {
+		data := parquetOf(t, schema, fmt.Sprintf(`[{"id":%d,"v":1.5},{"id":%d},{"id":null,"v":3}]`, i*10+2, i*10+1))
+		if err := store.Put(t.Context(), fmt.Sprintf("default/plain/part-%d.parquet", i), data); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Write(batch); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		batch.Release()
-		if err := store.Put(t.Context(), fmt.Sprintf("default/plain/part-%d.parquet", i), out.Bytes()); err != nil {
-			t.Fatal(err)
-		}
-		sizes[i] = out.Len()
+		sizes[i] = len(data)
 	}
 	fields := `{\"type\":\"struct\",\"fields\":[{\"name\":\"id\",\"type\":\"long\",\"nullable\":true,\"metadata\":{}},{\"name\":\"v\",\"type\":\"double\",\"nullable\":true,\"metadata\":{}}]}`
 	log := strings.Join([]string{

@@ -2,7 +2,6 @@ package tablecore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/maintain"
 	"contrail/tablecore/internal/snapshot"
-	"contrail/tablecore/internal/txn"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tableerr"
 )
@@ -76,8 +74,8 @@ func (t *Table) rollback(ctx context.Context, o RollbackOptions) (*RollbackRepor
 	if err := maintain.CheckFormat(from); err != nil {
 		return nil, err
 	}
-	if o.ExpectedVersion != from.Version() {
-		return nil, &tableerr.VersionConflict{Expected: o.ExpectedVersion, Found: from.Version()}
+	if err := checkExpected(from, &o.ExpectedVersion); err != nil {
+		return nil, err
 	}
 	target, err := t.txn.At(ctx, o.Version)
 	if err != nil {
@@ -99,26 +97,9 @@ func (t *Table) rollback(ctx context.Context, o RollbackOptions) (*RollbackRepor
 	if err := plan.CheckFiles(ctx, t.store); err != nil || o.DryRun {
 		return report, err
 	}
-	return report, t.publishRollback(ctx, plan, from, report)
-}
-
-// publishRollback commits a rollback and completes its report.
-func (t *Table) publishRollback(ctx context.Context, plan *maintain.Rollback, from *snapshot.Snapshot, report *RollbackReport) error {
-	id, err := t.warehouse.newUUID()
-	if err != nil {
-		return err
-	}
 	report.CommittedVersion++
-	text, err := json.Marshal(report)
-	if err != nil {
-		return err
-	}
-	_, err = t.txn.Publish(ctx, &txn.Edit{ID: id, Operation: maintain.OpRollback, RequestID: id, Base: from,
-		Row: txn.RowPinned, ExpectedVersion: &report.StartingVersion, Revalidate: plan.Revalidate,
-		Commit: func(*snapshot.Snapshot) (*deltalog.Commit, error) {
-			return plan.Commit(txn.Extra(maintain.OpRollback, id, text))
-		}})
-	return err
+	_, err = t.publishPinned(ctx, pinned{operation: maintain.OpRollback, base: from, report: report, revalidate: plan.Revalidate, commit: plan.Commit})
+	return report, err
 }
 
 // undone lists the versions behind target that are not taken back yet, the

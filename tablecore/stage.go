@@ -67,12 +67,8 @@ func (t *Table) Stage(ctx context.Context, rows RowReader, o StageOptions) (*Sta
 }
 
 func (t *Table) stage(ctx context.Context, rows RowReader, o StageOptions) (*StageReport, error) {
-	// No commit follows that would find out what another writer has made of the
-	// table.
-	if _, err := t.txn.Follow(ctx); err != nil {
-		return nil, err
-	}
-	p, err := t.prepareAppend(ctx, rows.Schema(), o.append())
+	// Followed, since no commit finds out what another writer has made of the table.
+	p, err := t.prepareAppend(ctx, rows.Schema(), o.append(), t.txn.Follow)
 	if err != nil {
 		return nil, err
 	}

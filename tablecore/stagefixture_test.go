@@ -40,8 +40,7 @@ func newStageFixture(t *testing.T, change ...func(*tablecore.CreateOptions)) *st
 // open opens the warehouse as another process does.
 func (f *stageFixture) open(seed byte) *tablecore.Warehouse {
 	f.t.Helper()
-	w := tabletest.Open(f.t, tablecore.Options{Store: sharedStore{f.store}, Allocator: f.mem, Clock: f.clock.Now, Random: tabletest.Random(seed)})
-	return w
+	return tabletest.Open(f.t, tablecore.Options{Store: sharedStore{f.store}, Allocator: f.mem, Clock: f.clock.Now, Random: tabletest.Random(seed)})
 }
 
 // stage stages rows of a schema.

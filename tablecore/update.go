@@ -36,9 +36,7 @@ type UpdateOptions struct {
 // check refuses what is wrong whatever the table.
 func (o UpdateOptions) check() error {
 	if o.ExpectedVersion < 0 {
-		e := tableerr.InvalidField("expected_version", "expected_version is a number from 0 up, not %d", o.ExpectedVersion)
-		e.Value = o.ExpectedVersion
-		return e
+		return tableerr.InvalidField("expected_version", "expected_version is a number from 0 up, not %d", o.ExpectedVersion).WithValue(o.ExpectedVersion)
 	}
 	if o.RequestID != "" {
 		return checkRequestID(o.RequestID)

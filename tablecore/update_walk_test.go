@@ -133,8 +133,7 @@ func TestLostUpdateFaults(t *testing.T) {
 func TestRacingUpdates(t *testing.T) {
 	store := walkStore{dir: fastDir(t) + "/race"}
 	open := func(seed byte) *tablecore.Warehouse {
-		w := tabletest.Open(t, tablecore.Options{Store: store.open(t), Clock: tabletest.NewClock().Now, Random: tabletest.Random(seed)})
-		return w
+		return tabletest.Open(t, tablecore.Options{Store: store.open(t), Clock: tabletest.NewClock().Now, Random: tabletest.Random(seed)})
 	}
 	first := open(1)
 	createWeather(t, first)

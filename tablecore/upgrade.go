@@ -7,13 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/maintain"
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/internal/snapshot"
-	"contrail/tablecore/internal/txn"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
@@ -172,17 +170,13 @@ func (u *upgrade) request() (maintain.UpgradeRequest, error) {
 	case u.o.KeepSnapshots != "" && u.o.KeepSnapshotsUntil != nil:
 		return r, tableerr.InvalidField("keep_snapshots_until", "keep_snapshots_until does not go together with keep_snapshots")
 	case u.o.KeepSnapshotsUntil != nil && !u.o.KeepSnapshotsUntil.After(now):
-		e := tableerr.InvalidField("keep_snapshots_until", "keep_snapshots_until is a time to come, not %s", u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano))
-		e.Value = u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano)
-		return r, e
+		return r, tableerr.InvalidField("keep_snapshots_until", "keep_snapshots_until is a time to come, not %s", u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano)).WithValue(u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano))
 	case u.o.KeepSnapshotsUntil != nil:
 		r.KeepUntil = *u.o.KeepSnapshotsUntil
 	case u.o.KeepSnapshots != "":
 		d, ok := tabledef.ParseDuration(u.o.KeepSnapshots)
 		if !ok {
-			e := tableerr.InvalidField("keep_snapshots", "keep_snapshots takes %s, not %q", tabledef.KindDuration, u.o.KeepSnapshots)
-			e.Value = u.o.KeepSnapshots
-			return r, e
+			return r, tableerr.InvalidField("keep_snapshots", "keep_snapshots takes %s, not %q", tabledef.KindDuration, u.o.KeepSnapshots).WithValue(u.o.KeepSnapshots)
 		}
 		r.KeepUntil = now.Add(d)
 	}
@@ -229,18 +223,9 @@ func (u *upgrade) record(ctx context.Context) error {
 	version := u.report.StartingVersion + 1
 	u.recorded(rewrites, &version)
 	u.report.CommittedVersion = version
-	text, err := json.Marshal(u.report)
-	if err != nil {
-		return err
-	}
-	id, err := u.table.warehouse.newUUID()
-	if err != nil {
-		return err
-	}
-	_, err = u.table.txn.Publish(ctx, &txn.Edit{ID: id, RequestID: id, Operation: maintain.OpUpgrade, Base: u.plan.Base(),
-		Row: txn.RowPinned, ExpectedVersion: &u.report.StartingVersion, Revalidate: u.plan.Revalidate,
-		Commit: func(*snapshot.Snapshot) (*deltalog.Commit, error) {
-			return u.plan.Commit(rewrites, txn.Extra(maintain.OpUpgrade, id, text))
+	_, err := u.table.publishPinned(ctx, pinned{operation: maintain.OpUpgrade, base: u.plan.Base(), report: u.report, revalidate: u.plan.Revalidate,
+		commit: func(extra map[string]json.RawMessage) (*deltalog.Commit, error) {
+			return u.plan.Commit(rewrites, extra)
 		}})
 	return err
 }
@@ -352,17 +337,11 @@ func (u *upgrade) lacking(ctx context.Context, s *snapshot.Snapshot) ([]*snapsho
 		return nil, nil
 	}
 	stored := make([]bool, len(s.Files))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(lookups)
-	for i, f := range s.Files {
-		group.Go(func() (err error) {
-			if err = groupCtx.Err(); err == nil {
-				stored[i], err = u.table.files.Derived(groupCtx, s, f)
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err := parallel.Each(ctx, len(s.Files), lookups, func(ctx context.Context, i int) (err error) {
+		stored[i], err = u.table.files.Derived(ctx, s, s.Files[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	var lacking []*snapshot.File

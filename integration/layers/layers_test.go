@@ -57,27 +57,28 @@ var layers = map[string][]string{
 		"tablecore/bufpool", "tablecore/internal/alter", "tablecore/internal/attempt", "tablecore/internal/check", "tablecore/internal/coverage", "tablecore/internal/datafile",
 		"tablecore/internal/deltalog", "tablecore/internal/derived", "tablecore/internal/filecache",
 		"tablecore/internal/gaps", "tablecore/internal/ingest", "tablecore/internal/interval", "tablecore/internal/maintain",
-		"tablecore/internal/newfile", "tablecore/internal/predicate", "tablecore/internal/rowdigest", "tablecore/internal/scan",
+		"tablecore/internal/newfile", "tablecore/internal/parallel", "tablecore/internal/predicate", "tablecore/internal/rowdigest", "tablecore/internal/scan",
 		"tablecore/internal/scratch", "tablecore/internal/series", "tablecore/internal/snapshot",
 		"tablecore/internal/staging", "tablecore/internal/statecache", "tablecore/internal/txn", "tablecore/internal/update",
 		"tablecore/objstore",
 		"tablecore/tabledef", "tablecore/tableerr",
 	},
-	"tablecore/tabletest": {"tablecore", "tablecore/bufpool", "tablecore/objstore", "tablecore/tableerr"},
+	"tablecore/internal/childtest": {}, // for tests that measure memory
+	"tablecore/tabletest":          {"tablecore", "tablecore/bufpool", "tablecore/objstore", "tablecore/tableerr"},
 
 	// verbs: each returns an edit or a reader, and knows no other verb
 	"tablecore/internal/ingest": {
 		"tablecore/bufpool", "tablecore/internal/assemble", "tablecore/internal/convert", "tablecore/internal/coverage",
 		"tablecore/internal/datafile", "tablecore/internal/deltalog", "tablecore/internal/derived",
 		"tablecore/internal/entitykey", "tablecore/internal/filecache", "tablecore/internal/interval",
-		"tablecore/internal/newfile", "tablecore/internal/rewrite", "tablecore/internal/rowdigest",
+		"tablecore/internal/newfile", "tablecore/internal/parallel", "tablecore/internal/rewrite", "tablecore/internal/rowdigest",
 		"tablecore/internal/scratch", "tablecore/internal/snapshot", "tablecore/internal/txn", "tablecore/objstore",
 		"tablecore/tabledef", "tablecore/tableerr",
 	},
 	"tablecore/internal/update": {
 		"tablecore/internal/assemble", "tablecore/internal/convert", "tablecore/internal/datafile",
 		"tablecore/internal/deltalog", "tablecore/internal/derived", "tablecore/internal/entitykey",
-		"tablecore/internal/filecache", "tablecore/internal/newfile", "tablecore/internal/rewrite",
+		"tablecore/internal/filecache", "tablecore/internal/newfile", "tablecore/internal/parallel", "tablecore/internal/rewrite",
 		"tablecore/internal/rowdigest", "tablecore/internal/scratch", "tablecore/internal/snapshot",
 		"tablecore/objstore", "tablecore/tabledef", "tablecore/tableerr",
 	},
@@ -87,7 +88,7 @@ var layers = map[string][]string{
 	"tablecore/internal/maintain": {
 		"tablecore/internal/attempt", "tablecore/internal/convert", "tablecore/internal/coverage", "tablecore/internal/datafile",
 		"tablecore/internal/deltalog", "tablecore/internal/derived", "tablecore/internal/filecache", "tablecore/internal/newfile",
-		"tablecore/internal/rewrite", "tablecore/internal/snapshot", "tablecore/internal/staging", "tablecore/objstore",
+		"tablecore/internal/parallel", "tablecore/internal/rewrite", "tablecore/internal/snapshot", "tablecore/internal/staging", "tablecore/objstore",
 		"tablecore/tabledef", "tablecore/tableerr",
 	},
 	"tablecore/internal/check": {
@@ -158,7 +159,7 @@ var layers = map[string][]string{
 	"tablecore/internal/datafile": {"tablecore/bufpool", "tablecore/tableerr"},
 
 	// which writers are at work
-	"tablecore/internal/attempt": {"tablecore/objstore", "tablecore/tableerr"},
+	"tablecore/internal/attempt": {"tablecore/internal/parallel", "tablecore/objstore", "tablecore/tableerr"},
 
 	// where rows lie that find no memory
 	"tablecore/internal/scratch": {"tablecore/objstore"},
@@ -172,6 +173,7 @@ var layers = map[string][]string{
 	"tablecore/internal/lastvalue": {"tablecore/internal/assemble"},
 	"tablecore/internal/assemble":  {"tablecore/bufpool"},
 	"tablecore/internal/pmap":      {},
+	"tablecore/internal/parallel":  {},
 
 	// leaves
 	"tablecore/bufpool":  {},

@@ -129,9 +129,7 @@ func indexType(r Request) (IndexType, error) {
 	switch asked {
 	case "", IndexTimestamp, IndexInt64, IndexUint64:
 	default:
-		e := tableerr.InvalidField("index_type", "index type %q is none of timestamp, int64, uint64", r.IndexType)
-		e.Value = r.IndexType
-		return "", e
+		return "", tableerr.InvalidField("index_type", "index type %q is none of timestamp, int64, uint64", r.IndexType).WithValue(r.IndexType)
 	}
 	if r.Schema == nil {
 		if asked == "" {
@@ -175,9 +173,7 @@ func uniqueness(text string, g Granularity) (Uniqueness, error) {
 		u = UniqueReject
 	case UniqueReject, UniqueOverwrite, UniqueNone:
 	default:
-		e := tableerr.InvalidField("uniqueness", "uniqueness %q is none of reject, overwrite, none", text)
-		e.Value = text
-		return "", e
+		return "", tableerr.InvalidField("uniqueness", "uniqueness %q is none of reject, overwrite, none", text).WithValue(text)
 	}
 	if g.IsZero() && u != UniqueNone {
 		return "", tableerr.InvalidField("index_granularity", `a table without a granularity has no intervals, so its uniqueness must be "none"`)

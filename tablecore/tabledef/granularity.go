@@ -95,7 +95,5 @@ func parseTimeGranularity(text string) (Granularity, error) {
 }
 
 func badGranularity(text, want string) error {
-	e := tableerr.InvalidField("index_granularity", "index granularity %q is not understood; it takes %s", text, want)
-	e.Value = text
-	return e
+	return tableerr.InvalidField("index_granularity", "index granularity %q is not understood; it takes %s", text, want).WithValue(text)
 }

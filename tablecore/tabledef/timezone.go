@@ -23,9 +23,7 @@ func CheckTimezone(text string, index IndexType) error {
 		return nil
 	}
 	if text == "Local" || !knownZone(text) {
-		e := tableerr.InvalidField("timezone", "timezone %q is neither an IANA name nor an offset such as +05:30", text)
-		e.Value = text
-		return e
+		return tableerr.InvalidField("timezone", "timezone %q is neither an IANA name nor an offset such as +05:30", text).WithValue(text)
 	}
 	return nil
 }

@@ -67,9 +67,7 @@ func (p *typeParser) fail(why string) error {
 	if len(shown) > 80 {
 		shown = strings.ToValidUTF8(shown[:80], "") + "…"
 	}
-	e := tableerr.InvalidField("type", "type %q is not understood: %s (at byte %d)", shown, why, len(p.text)-len(p.rest))
-	e.Value = shown
-	return e
+	return tableerr.InvalidField("type", "type %q is not understood: %s (at byte %d)", shown, why, len(p.text)-len(p.rest)).WithValue(shown)
 }
 
 func (p *typeParser) blanks() { p.rest = strings.TrimLeft(p.rest, " \t") }

@@ -21,6 +21,12 @@ func InvalidField(field, format string, args ...any) *Invalid {
 	return &Invalid{Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
+// WithValue adds the value that is refused, and returns e.
+func (e *Invalid) WithValue(value any) *Invalid {
+	e.Value = value
+	return e
+}
+
 // InvalidColumn returns an Invalid about a column.
 func InvalidColumn(column, format string, args ...any) *Invalid {
 	return &Invalid{Column: column, Msg: fmt.Sprintf(format, args...)}

@@ -25,8 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tableerr"
 )
@@ -155,17 +154,12 @@ func (a *Attempt) Check(ctx context.Context, keys []string) error {
 	if !a.old.Load() {
 		return nil
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(lookups)
-	for _, key := range keys {
-		group.Go(func() error {
-			if _, err := a.running.cfg.Store.Head(ctx, key); err != nil {
-				return &tableerr.StoreUnavailable{Cause: fmt.Errorf("looking for %s before its commit: %w", key, err)}
-			}
-			return nil
-		})
-	}
-	return group.Wait()
+	return parallel.Each(ctx, len(keys), lookups, func(ctx context.Context, i int) error {
+		if _, err := a.running.cfg.Store.Head(ctx, keys[i]); err != nil {
+			return &tableerr.StoreUnavailable{Cause: fmt.Errorf("looking for %s before its commit: %w", keys[i], err)}
+		}
+		return nil
+	})
 }
 
 // InFlight looks which attempts are at work on the table, in this process and in

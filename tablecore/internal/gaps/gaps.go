@@ -97,16 +97,12 @@ func (p *Plan) setKind(r Request) error {
 			return tableerr.InvalidField("n", "the kind %s needs n, the number of intervals", KindLastWindow)
 		}
 		if *r.N < 1 {
-			e := tableerr.InvalidField("n", "n is a number of intervals and at least 1, not %d", *r.N)
-			e.Value = *r.N
-			return e
+			return tableerr.InvalidField("n", "n is a number of intervals and at least 1, not %d", *r.N).WithValue(*r.N)
 		}
 		p.n = uint64(*r.N)
 		return nil
 	}
-	e := tableerr.InvalidField("kind", "kind %q is none of %s, %s, %s and %s", r.Kind, KindMissing, KindCovered, KindSummary, KindLastWindow)
-	e.Value = r.Kind
-	return e
+	return tableerr.InvalidField("kind", "kind %q is none of %s, %s, %s and %s", r.Kind, KindMissing, KindCovered, KindSummary, KindLastWindow).WithValue(r.Kind)
 }
 
 // makeSchema returns the schema of the kind's rows.

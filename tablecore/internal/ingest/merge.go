@@ -12,6 +12,7 @@ import (
 	"contrail/tablecore/internal/coverage"
 	"contrail/tablecore/internal/entitykey"
 	"contrail/tablecore/internal/newfile"
+	"contrail/tablecore/internal/parallel"
 )
 
 // mergeFloor is the memory that a merge may use even where the budget, or what
@@ -66,7 +67,7 @@ func (m *merger) files(ctx context.Context) (*Result, error) {
 		}
 	}
 	files := make([][]newfile.File, len(parts))
-	err = eachOf(ctx, atOnce, len(parts), func(ctx context.Context, i int) error {
+	err = parallel.Each(ctx, len(parts), atOnce, func(ctx context.Context, i int) error {
 		var err error
 		files[i], err = m.part(ctx, parts[i])
 		return err

@@ -8,6 +8,7 @@ import (
 	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/newfile"
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/internal/rewrite"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/internal/txn"
@@ -130,7 +131,7 @@ func (a *Append) replaceAll(ctx context.Context, s *snapshot.Snapshot, files []*
 	}
 	done := make([]*replacement, len(files))
 	cfg := rewrite.Config{Snapshot: s, Files: a.cfg.Files, Out: out}
-	err = each(ctx, len(files), func(ctx context.Context, i int) (err error) {
+	err = parallel.Each(ctx, len(files), writers, func(ctx context.Context, i int) (err error) {
 		done[i], err = a.replace(ctx, cfg, files[i])
 		return err
 	})

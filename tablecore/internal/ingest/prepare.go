@@ -8,6 +8,7 @@ import (
 	"contrail/tablecore/internal/derived"
 	"contrail/tablecore/internal/entitykey"
 	"contrail/tablecore/internal/interval"
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/tabledef"
 	"contrail/tablecore/tableerr"
 )
@@ -55,7 +56,7 @@ func (o *preparer) prepareAll(ctx context.Context, parts []part) ([]outFile, err
 	files := make([][]outFile, len(parts))
 	found := make([]*duplicate, len(parts))
 	o.taken = make([][]uint32, len(parts))
-	err := each(ctx, len(parts), func(_ context.Context, i int) error {
+	err := parallel.Each(ctx, len(parts), writers, func(_ context.Context, i int) error {
 		var err error
 		files[i], found[i], err = o.prepare(parts[i], &o.taken[i])
 		return err

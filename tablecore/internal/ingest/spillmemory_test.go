@@ -2,14 +2,11 @@ package ingest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"contrail/tablecore/internal/childtest"
 	"contrail/tablecore/internal/scratch"
 	"contrail/tablecore/objstore/localfs"
 )
@@ -33,40 +31,26 @@ type memoryReport struct {
 	Seconds           float64
 }
 
-const memoryRunVariable = "CONTRAIL_TEST_MEMORY_RUN"
-
 // TestSpillMemory appends shuffled ticks with a small budget in a child process
 // and looks at the most memory it ever had. CONTRAIL_TEST_SPILL_ROWS and
 // CONTRAIL_TEST_SPILL_BUDGET (bytes) make it larger: see make spill.
 func TestSpillMemory(t *testing.T) {
-	if text := os.Getenv(memoryRunVariable); text != "" {
-		memoryChild(t, text)
+	var run memoryRun
+	if childtest.Asked(t, &run) {
+		childtest.Answer(t, run.append(t))
 		return
 	}
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Log("this system does not tell the peak memory of a process; the rows alone are checked")
 	}
-	run := memoryRun{Rows: 6_000_000, Budget: 64 << 20, Dir: t.TempDir()}
+	run = memoryRun{Rows: 6_000_000, Budget: 64 << 20, Dir: t.TempDir()}
 	if raceDetector {
 		run.Rows, run.Budget = 300_000, 4<<20
 	}
 	run.Rows = envNumber(t, "CONTRAIL_TEST_SPILL_ROWS", run.Rows)
 	run.Budget = envNumber(t, "CONTRAIL_TEST_SPILL_BUDGET", run.Budget)
-	text, err := json.Marshal(run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := exec.Command(os.Args[0], "-test.run=^TestSpillMemory$", "-test.v=false", "-test.timeout=0")
-	child.Env = append(os.Environ(), memoryRunVariable+"="+string(text))
-	out, err := child.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
 	var got memoryReport
-	if err := json.Unmarshal([]byte(line), &got); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	childtest.Run(t, run, &got)
 	t.Logf("%d rows, budget %d MiB: %d files, peak %d MiB, %.1f s", got.Rows, run.Budget>>20, got.Files, got.Peak>>20, got.Seconds)
 	if got.Rows != run.Rows {
 		t.Errorf("%d rows, want %d", got.Rows, run.Rows)
@@ -92,12 +76,9 @@ func envNumber(t *testing.T, name string, otherwise int64) int64 {
 	return n
 }
 
-// memoryChild appends and prints its report.
-func memoryChild(t *testing.T, text string) {
-	var run memoryRun
-	if err := json.Unmarshal([]byte(text), &run); err != nil {
-		t.Fatal(err)
-	}
+// append appends the rows.
+func (run memoryRun) append(t *testing.T) memoryReport {
+	t.Helper()
 	store, err := localfs.Open(run.Dir+"/table", localfs.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
@@ -111,31 +92,7 @@ func memoryChild(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := memoryReport{Rows: result.Rows, Files: int64(len(result.Files)), Peak: peakMemory(), Seconds: time.Since(began).Seconds()}
-	line, err := json.Marshal(report)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println(string(line))
-}
-
-// peakMemory is the most memory the process ever had, 0 where that is not
-// told.
-func peakMemory() int64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "kB")), 10, 64)
-			if err != nil {
-				return 0
-			}
-			return kib << 10
-		}
-	}
-	return 0
+	return memoryReport{Rows: result.Rows, Files: int64(len(result.Files)), Peak: childtest.PeakMemory(), Seconds: time.Since(began).Seconds()}
 }
 
 // tickStream makes shuffled ticks as they are asked for: every second of every

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"contrail/tablecore/internal/coverage"
 	"contrail/tablecore/internal/entitykey"
 	"contrail/tablecore/internal/interval"
 	"contrail/tablecore/internal/newfile"
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
@@ -83,24 +82,19 @@ func (a *Append) checkParts(now *tabledef.Definition) error {
 
 // checkFiles makes sure that the files are there.
 func (a *Append) checkFiles(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(heads)
-	for i := range a.result.Files {
-		group.Go(func() error {
-			f := &a.result.Files[i]
-			info, err := a.cfg.Store.Head(ctx, f.Path)
-			switch {
-			case errors.Is(err, objstore.ErrNotExist):
-				return &tableerr.FileMissing{Path: f.Path, Version: a.base.Version(), Cause: err}
-			case err != nil:
-				return err
-			case info.Size != f.Bytes:
-				return &tableerr.Corrupt{Path: f.Path, Msg: fmt.Sprintf("the staged data file has %d bytes, %d were written", info.Size, f.Bytes)}
-			}
-			return nil
-		})
-	}
-	return group.Wait()
+	return parallel.Each(ctx, len(a.result.Files), heads, func(ctx context.Context, i int) error {
+		f := &a.result.Files[i]
+		info, err := a.cfg.Store.Head(ctx, f.Path)
+		switch {
+		case errors.Is(err, objstore.ErrNotExist):
+			return &tableerr.FileMissing{Path: f.Path, Version: a.base.Version(), Cause: err}
+		case err != nil:
+			return err
+		case info.Size != f.Bytes:
+			return &tableerr.Corrupt{Path: f.Path, Msg: fmt.Sprintf("the staged data file has %d bytes, %d were written", info.Size, f.Bytes)}
+		}
+		return nil
+	})
 }
 
 // cover finds out what the parts cover, and refuses two that cover the same.
@@ -123,7 +117,7 @@ func (a *Append) cover(ctx context.Context) error {
 // partCoverage is what the rows of a part cover.
 func (a *Append) partCoverage(ctx context.Context, p Part) (*coverage.Set, error) {
 	sets := make([]*coverage.Set, len(p.Files))
-	err := each(ctx, len(p.Files), func(ctx context.Context, i int) error {
+	err := parallel.Each(ctx, len(p.Files), writers, func(ctx context.Context, i int) error {
 		x, err := a.cfg.Files.IndexOf(ctx, p.Def, a.base.Version(), p.Files[i].Path)
 		if err == nil {
 			sets[i] = x.Coverage

@@ -5,10 +5,10 @@ import (
 	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"golang.org/x/sync/errgroup"
 
 	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/internal/newfile"
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tableerr"
 )
@@ -73,7 +73,7 @@ func (w *fileWriter) writeAll(ctx context.Context, files []outFile, atOnce int) 
 	}
 	w.constants = w.s.constants(w.cfg.Mem)
 	defer release(w.constants)
-	err := eachOf(ctx, atOnce, len(files), func(ctx context.Context, i int) (err error) {
+	err := parallel.Each(ctx, len(files), atOnce, func(ctx context.Context, i int) (err error) {
 		f := &files[i]
 		written[i], err = w.out.Write(ctx, paths[i], func(to *datafile.Writer) (newfile.Contents, error) {
 			return newfile.Contents{Min: f.min, Max: f.max, Index: f.index}, w.writeRows(ctx, f, to)
@@ -81,30 +81,6 @@ func (w *fileWriter) writeAll(ctx context.Context, files []outFile, atOnce int) 
 		return err
 	})
 	return written, err
-}
-
-// each calls do for 0 … n−1, a few at once, and returns the first error. One
-// call runs on the caller's goroutine.
-func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	return eachOf(ctx, writers, n, do)
-}
-
-// eachOf is each with atOnce calls at once.
-func eachOf(ctx context.Context, atOnce, n int, do func(ctx context.Context, i int) error) error {
-	if n == 1 {
-		return do(ctx, 0)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for i := range n {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return do(ctx, i)
-		})
-	}
-	return group.Wait()
 }
 
 // Discard removes the files of a result that will not be committed. It goes on

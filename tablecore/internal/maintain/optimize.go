@@ -119,9 +119,6 @@ func (o *Optimize) inLogOrder() {
 // Empty says that there is nothing to rewrite.
 func (o *Optimize) Empty() bool { return len(o.groups) == 0 }
 
-// Groups is the number of groups, which Write reports as they are done.
-func (o *Optimize) Groups() int { return len(o.groups) }
-
 // Base is the snapshot that the plan was made for.
 func (o *Optimize) Base() *snapshot.Snapshot { return o.base }
 

@@ -105,8 +105,8 @@ func TestPlanOptimize(t *testing.T) {
 			if got := strings.Join(groupsOf(o), " "); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			if o.Empty() != (c.want == "") || o.Groups() != len(strings.Fields(c.want)) || o.Base() != s {
-				t.Errorf("%d groups", o.Groups())
+			if o.Empty() != (c.want == "") || len(o.groups) != len(strings.Fields(c.want)) || o.Base() != s {
+				t.Errorf("%d groups", len(o.groups))
 			}
 		})
 	}

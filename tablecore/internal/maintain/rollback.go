@@ -9,14 +9,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
-
 	"contrail/tablecore/internal/deltalog"
+	"contrail/tablecore/internal/parallel"
+	"contrail/tablecore/internal/rewrite"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
@@ -60,8 +61,7 @@ func PlanRollback(from, target *snapshot.Snapshot, release bool) (*Rollback, err
 	}
 	for _, f := range from.Files {
 		if target.State.File(f.Path) == nil {
-			r.removes = append(r.removes, &deltalog.Remove{Path: f.Add.Path, DataChange: true, ExtendedFileMetadata: true,
-				PartitionValues: f.Add.PartitionValues, Size: &f.Add.Size})
+			r.removes = append(r.removes, rewrite.Remove(f))
 		}
 	}
 	return r, nil
@@ -96,9 +96,7 @@ func checkRollback(from, target *snapshot.Snapshot, release bool) error {
 		return from.CheckWritable() // a plain table
 	}
 	if release && ours(target) {
-		e := tableerr.InvalidField("release", "version %d cannot be released to other writers: it was a Contrail table already", target.Version())
-		e.Value = true
-		return e
+		return tableerr.InvalidField("release", "version %d cannot be released to other writers: it was a Contrail table already", target.Version()).WithValue(true)
 	}
 	return nil
 }
@@ -120,25 +118,21 @@ func (r *Rollback) Files() (added, removed int) { return len(r.adds), len(r.remo
 // CheckFiles makes sure that the files to be added again are there.
 // FILE_MISSING or CORRUPT with the path.
 func (r *Rollback) CheckFiles(ctx context.Context, store objstore.Store) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(lookups)
-	for _, a := range r.adds {
-		group.Go(func() error {
-			path, err := a.File()
-			if err != nil {
-				return err
-			}
-			info, err := store.Head(ctx, path)
-			switch {
-			case errors.Is(err, objstore.ErrNotExist):
-				return &tableerr.FileMissing{Path: path, Version: r.target.Version(), Cause: err}
-			case err == nil && info.Size != a.Size:
-				return &tableerr.Corrupt{Path: path, Msg: "the file has " + strconv.FormatInt(info.Size, 10) + " bytes, the log says " + strconv.FormatInt(a.Size, 10)}
-			}
+	return parallel.Each(ctx, len(r.adds), lookups, func(ctx context.Context, i int) error {
+		a := r.adds[i]
+		path, err := a.File()
+		if err != nil {
 			return err
-		})
-	}
-	return group.Wait()
+		}
+		info, err := store.Head(ctx, path)
+		switch {
+		case errors.Is(err, objstore.ErrNotExist):
+			return &tableerr.FileMissing{Path: path, Version: r.target.Version(), Cause: err}
+		case err == nil && info.Size != a.Size:
+			return &tableerr.Corrupt{Path: path, Msg: fmt.Sprintf("the file has %d bytes, the log says %d", info.Size, a.Size)}
+		}
+		return err
+	})
 }
 
 // Revalidate makes sure that s is the version that the rollback was planned on

@@ -86,16 +86,12 @@ func ParseFilter(conditions []Condition, stored *arrow.Schema) (*Filter, error) 
 func (t *test) parse(field string, c Condition, stored *arrow.Schema) error {
 	found := stored.FieldIndices(c.Column)
 	if len(found) == 0 {
-		e := tableerr.InvalidField(field+"[0]", "column %q is not in the table", c.Column)
-		e.Value = c.Column
-		return e
+		return tableerr.InvalidField(field+"[0]", "column %q is not in the table", c.Column).WithValue(c.Column)
 	}
 	declared := flatType(stored.Field(found[0]).Type)
 	t.column = c.Column
 	if !t.setOrder(declared) {
-		e := tableerr.InvalidField(field+"[0]", "column %q of type %s is nested: a filter names flat columns", c.Column, tabledef.TypeName(declared))
-		e.Value = c.Column
-		return e
+		return tableerr.InvalidField(field+"[0]", "column %q of type %s is nested: a filter names flat columns", c.Column, tabledef.TypeName(declared)).WithValue(c.Column)
 	}
 	t.op = c.Op
 	if c.Op == "==" {
@@ -109,9 +105,7 @@ func (t *test) parse(field string, c Condition, stored *arrow.Schema) error {
 		return nil
 	case opEqual, opNotEqual, opLess, opAtMost, opGreater, opAtLeast, opIn:
 	default:
-		e := tableerr.InvalidField(field+"[1]", "%q is no operator; they are = != < <= > >= in, is null, is not null", shorten(json.RawMessage(c.Op)))
-		e.Value = c.Op
-		return e
+		return tableerr.InvalidField(field+"[1]", "%q is no operator; they are = != < <= > >= in, is null, is not null", shorten(json.RawMessage(c.Op))).WithValue(c.Op)
 	}
 	if c.Value == nil {
 		return tableerr.InvalidField(field, "%q needs a value", c.Op)

@@ -61,9 +61,7 @@ func parseRange(start, end json.RawMessage, index arrow.DataType, round func(a, 
 		return Span{}, err
 	}
 	if lower != nil && upper != nil && lower.Cmp(upper) >= 0 {
-		e := tableerr.InvalidField("start", "start must be before end: the range is half-open and %s … %s holds nothing", shorten(start), shorten(end))
-		e.Value = start
-		return Span{}, e
+		return Span{}, tableerr.InvalidField("start", "start must be before end: the range is half-open and %s … %s holds nothing", shorten(start), shorten(end)).WithValue(start)
 	}
 	unit := ticksNanos(index)
 	if lower != nil {

@@ -187,9 +187,7 @@ func (q *query) setOrder(r Request) error {
 	case OrderUnordered:
 		q.unordered = true
 	default:
-		e := tableerr.InvalidField("order", "order %q is neither entity_index nor unordered", r.Order)
-		e.Value = r.Order
-		return e
+		return tableerr.InvalidField("order", "order %q is neither entity_index nor unordered", r.Order).WithValue(r.Order)
 	}
 	if q.newest = r.NewestFirst; q.newest && q.unordered {
 		return tableerr.InvalidField("newest_first", "newest_first is an order of its own and does not go with unordered")
@@ -266,9 +264,7 @@ func (q *query) setColumns(def *tabledef.Definition, r Request) error {
 }
 
 func invalidName(field, name, what string) error {
-	e := tableerr.InvalidField(field, "column %q %s", name, what)
-	e.Value = name
-	return e
+	return tableerr.InvalidField(field, "column %q %s", name, what).WithValue(name)
 }
 
 // outputField is a declared field as a profile gives it.
@@ -283,9 +279,7 @@ func outputField(f arrow.Field, profile string) (arrow.Field, error) {
 		f = tabledef.DropExtensions(f)
 		f.Type = convert.Spark(f.Type)
 	default:
-		e := tableerr.InvalidField("profile", "profile %q is none of compat, exact and spark", profile)
-		e.Value = profile
-		return f, e
+		return f, tableerr.InvalidField("profile", "profile %q is none of compat, exact and spark", profile).WithValue(profile)
 	}
 	return f, nil
 }

@@ -92,8 +92,7 @@ func writable(s *snapshot.Snapshot) bool {
 // Write writes the state file of a snapshot, with more sections than that of its
 // files, makes the head name it unless that names a newer one, and removes state
 // files that are not needed any more. Wants or Behind must have been true of the
-// snapshot.
-// Several processes may do so at once.
+// snapshot. Several processes may do so at once.
 func (c *Cache) Write(ctx context.Context, s *snapshot.Snapshot, more []derived.Section) error {
 	digest, _ := s.State.CommitDigest()
 	of := derived.Of{TableID: s.Def.ID, Version: s.Version(), Commit: digest}

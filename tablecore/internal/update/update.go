@@ -20,13 +20,13 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"golang.org/x/sync/errgroup"
 
 	"contrail/tablecore/internal/convert"
 	"contrail/tablecore/internal/datafile"
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/filecache"
 	"contrail/tablecore/internal/newfile"
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/internal/rewrite"
 	"contrail/tablecore/internal/rowdigest"
 	"contrail/tablecore/internal/scratch"
@@ -234,7 +234,7 @@ func (u *Update) match(ctx context.Context, m *matcher) ([]target, error) {
 			targets = append(targets, target{file: f})
 		}
 	}
-	err := each(ctx, len(targets), atOnce, func(ctx context.Context, i int) error {
+	err := parallel.Each(ctx, len(targets), atOnce, func(ctx context.Context, i int) error {
 		found, err := m.find(ctx, targets[i].file)
 		if err == nil {
 			targets[i].count = len(found.rows)
@@ -256,7 +256,7 @@ func (u *Update) rewrite(ctx context.Context, m *matcher, targets []target) erro
 	if m.source.spool.average()*datafile.DefaultRowsPerRowGroup > wideGroup {
 		workers = 1
 	}
-	return each(ctx, len(targets), workers, func(ctx context.Context, i int) (err error) {
+	return parallel.Each(ctx, len(targets), workers, func(ctx context.Context, i int) (err error) {
 		u.files[i], err = r.file(ctx, targets[i])
 		return err
 	})
@@ -300,19 +300,4 @@ func (u *Update) Remember() {
 	for i := range u.files {
 		u.cfg.Files.Keep(u.base.Def, u.files[i].Path, &u.files[i].Index)
 	}
-}
-
-// each calls do for 0 … n−1, some at once, and returns the first error.
-func each(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for i := range n {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return do(ctx, i)
-		})
-	}
-	return group.Wait()
 }
