@@ -109,7 +109,7 @@ func (m *maintainer) settled() bool {
 // need it. It is asked before a commit is answered.
 func (m *maintainer) wanted(s *snapshot.Snapshot) bool {
 	o := m.table.warehouse.opts.Maintenance
-	if o.Off || s.Layout == nil || len(s.Files) < o.MergeFiles && s.Def.Retention() == 0 {
+	if o.Off || s.Layout == nil || len(s.Files) < o.MergeFiles && s.Def.RetentionTicks() == 0 {
 		return false
 	}
 	return s.Def.Maintained() && s.CheckWritable() == nil

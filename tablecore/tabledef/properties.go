@@ -72,9 +72,7 @@ func checkPropertyKey(key string) error {
 
 func checkPropertyValue(key, value string, leastRetention time.Duration) error {
 	refuse := func(format string, args ...any) error {
-		e := tableerr.InvalidField("properties."+key, format, args...)
-		e.Value = value
-		return e
+		return tableerr.InvalidField("properties."+key, format, args...).WithValue(value)
 	}
 	p := registered[key]
 	switch {
@@ -116,9 +114,7 @@ func (d *Definition) WithProperties(change PropertyChange) (*Definition, error) 
 		}
 	}
 	if v := change[KeyRetention]; v != nil && (d.IndexType == IndexInt64 || d.IndexType == IndexUint64) {
-		e := tableerr.InvalidField("properties."+KeyRetention, "property %s needs an index column of timestamps", KeyRetention)
-		e.Value = *v
-		return nil, e
+		return nil, tableerr.InvalidField("properties."+KeyRetention, "property %s needs an index column of timestamps", KeyRetention).WithValue(*v)
 	}
 	if len(c.Properties) > maxProperties {
 		return nil, tableerr.InvalidField("properties", "the table would have %d properties, more than %d", len(c.Properties), maxProperties)
@@ -137,13 +133,27 @@ func (d *Definition) SnapshotRetention() time.Duration {
 // Maintained says whether maintenance may rewrite files and drop rows by itself.
 func (d *Definition) Maintained() bool { return d.Properties[KeyMaintenance] != "off" }
 
-// Retention is how far behind the newest one an index value may be before its
-// row is dropped; 0 means that none is.
-func (d *Definition) Retention() time.Duration {
-	if text, ok := d.Properties[KeyRetention]; ok && KindDuration.accepts(text) {
-		return durationOf(text)
+// RetentionTicks is how many units of a timestamp index's column an index value
+// may lie behind the newest one before its row is dropped, rounded up; 0 means
+// that none is, and nothing lies MaxUint64 behind.
+func (d *Definition) RetentionTicks() uint64 {
+	text, ok := d.Properties[KeyRetention]
+	if !ok || !KindDuration.accepts(text) {
+		return 0
 	}
-	return 0
+	g, _ := parseTimeGranularity(text)
+	// Nanoseconds in 128 bits: a time of centuries cut to what a Duration holds
+	// would drop rows that are to be kept.
+	hi, lo := bits.Mul64(g.N, g.Nanos())
+	tick := uint64(d.IndexUnit().Multiplier())
+	if hi >= tick {
+		return math.MaxUint64
+	}
+	ticks, rest := bits.Div64(hi, lo, tick)
+	if rest > 0 {
+		ticks++
+	}
+	return ticks
 }
 
 // DefaultTargetFileBytes is the size that rewritten data files aim at where the

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"contrail/tablecore/tableerr"
 )
 
@@ -198,6 +200,32 @@ func TestSnapshotRetention(t *testing.T) {
 		}
 		if got := d.SnapshotRetention(); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestRetentionTicks rounds up, and cuts no time of centuries down to the 292
+// years of a Duration, which would drop rows that are to be kept.
+func TestRetentionTicks(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		unit arrow.TimeUnit
+		want uint64
+	}{
+		{"", arrow.Microsecond, 0}, {"nonsense", arrow.Microsecond, 0},
+		{"10h", arrow.Microsecond, 36_000_000_000}, {"3ns", arrow.Nanosecond, 3},
+		{"1ns", arrow.Second, 1}, {"1001us", arrow.Millisecond, 2}, {"1000us", arrow.Millisecond, 1},
+		{"26100w", arrow.Second, 26100 * 7 * 86400}, {"26100w", arrow.Microsecond, 26100 * 7 * 86400 * 1e6},
+		{"4294967295w", arrow.Second, math.MaxUint32 * 7 * 86400}, {"4294967295w", arrow.Nanosecond, math.MaxUint64},
+		{"4294967295w", arrow.Microsecond, math.MaxUint64}, {"4294967295d", arrow.Millisecond, math.MaxUint32 * 86400 * 1000},
+	} {
+		d := &Definition{IndexColumn: "ts", Properties: map[string]string{}}
+		d.Stored = arrow.NewSchema([]arrow.Field{{Name: "ts", Type: &arrow.TimestampType{Unit: c.unit}}}, nil)
+		if c.text != "" {
+			d.Properties[KeyRetention] = c.text
+		}
+		if got := d.RetentionTicks(); got != c.want {
+			t.Errorf("%q in %s is %d, want %d", c.text, c.unit, got, c.want)
 		}
 	}
 }

@@ -40,8 +40,8 @@ func PlanRetention(s *snapshot.Snapshot) *Retention {
 }
 
 func expired(s *snapshot.Snapshot) dropped {
-	keep := s.Def.Retention()
-	if keep == 0 || s.Layout == nil || s.Def.IndexType != tabledef.IndexTimestamp || s.State.AppendOnly() {
+	ticks := s.Def.RetentionTicks()
+	if ticks == 0 || s.Layout == nil || s.Def.IndexType != tabledef.IndexTimestamp || s.State.AppendOnly() {
 		return dropped{}
 	}
 	newest := uint64(0)
@@ -49,11 +49,6 @@ func expired(s *snapshot.Snapshot) dropped {
 		if f.Bounded {
 			newest = max(newest, f.Max)
 		}
-	}
-	tick := s.Def.IndexUnit().Multiplier()
-	ticks := uint64(keep / tick)
-	if keep%tick != 0 {
-		ticks++ // rather a little too long
 	}
 	if newest < ticks {
 		return dropped{}
