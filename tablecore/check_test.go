@@ -332,6 +332,9 @@ func TestCheckOldVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.close(w)
+	whole := d.get(d.data[2])
+	d.put(d.data[2], whole[:len(whole)-1])
+	d.finds("a file of an older version that was cut", fmt.Sprintf("error bad_file %s: data file of version 3 has %d bytes, the log says %d", inTable(d.data[2]), len(whole)-1, len(whole)))
 	d.delete(d.data[2])
 	d.finds("a file of an older version", "error missing_file "+inTable(d.data[2])+": data file of version 3 is missing")
 }

@@ -23,7 +23,8 @@ import (
 type ref struct {
 	// last is the newest version that has the file, MaxInt64 while it is live.
 	last int64
-	own  bool // Contrail wrote it
+	own  bool  // Contrail wrote it
+	size int64 // that the log says, 0 where it does not
 }
 
 // log checks the log up to the version.
@@ -74,7 +75,7 @@ func (c *checker) note(commit *deltalog.Commit) error {
 	for _, r := range commit.Removes {
 		if path, err := r.File(); err == nil {
 			old := c.refs[path]
-			c.refs[path] = ref{commit.Version - 1, old.own}
+			c.refs[path] = ref{commit.Version - 1, old.own, old.size}
 		}
 	}
 	for _, a := range commit.Adds {
@@ -85,7 +86,7 @@ func (c *checker) note(commit *deltalog.Commit) error {
 
 func (c *checker) noteAdd(a *deltalog.Add) {
 	if path, err := a.File(); err == nil {
-		c.refs[path] = ref{math.MaxInt64, a.Tags[tabledef.TagWriter] != ""}
+		c.refs[path] = ref{math.MaxInt64, a.Tags[tabledef.TagWriter] != "", a.Size}
 	}
 }
 
@@ -97,7 +98,7 @@ func (c *checker) noteState(s *deltalog.State) {
 	for r := range s.Removes() {
 		if path, err := r.File(); err == nil {
 			if _, known := c.refs[path]; !known {
-				c.refs[path] = ref{-1, false}
+				c.refs[path] = ref{last: -1}
 			}
 		}
 	}
@@ -141,7 +142,7 @@ func (c *checker) others(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("looking for writers at work: %w", err)
 	}
-	seen, done := map[string]bool{}, int64(0)
+	seen, done := map[string]int64{}, int64(0) // seen: what is there of the files that the log names, in bytes
 	c.tell("others", done, -1, "files")
 	for info, err := range c.cfg.Store.List(ctx, "", "") {
 		if err != nil {
@@ -150,7 +151,7 @@ func (c *checker) others(ctx context.Context) error {
 		done++
 		c.tell("others", done, -1, "files")
 		if _, named := c.refs[info.Key]; named {
-			seen[info.Key] = true
+			seen[info.Key] = info.Size
 			continue
 		}
 		if c.gap || kept[info.Key] || staged[info.Key] || atWork.Covers(info.Modified) || c.exempt(info) {
@@ -160,7 +161,7 @@ func (c *checker) others(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.missing(ctx, seen)
+	return c.older(ctx, seen)
 }
 
 // keptPaths are the files beside data files, and the head with its state file.
@@ -173,7 +174,7 @@ func (c *checker) keptPaths() map[string]bool {
 }
 
 // working is where the table's working space lies.
-var working = []string{"_contrail/state/", "_contrail/attempts/", "_contrail/staged/", "_contrail/claims/", "_contrail/staging.key"}
+var working = []string{derived.StateDir, attempt.Dir, staging.ManifestDir, staging.ClaimDir}
 
 // exempt says whether a file that no data refers to is none to tell of: another
 // writer's or working space, a state file, or one that is too young.
@@ -189,13 +190,15 @@ func (c *checker) exempt(info objstore.Info) bool {
 	return c.cfg.Now.Sub(info.Modified) < attempt.Life
 }
 
-// missing tells of files that are gone though an older version that can still be
-// asked for has them. Those of the newest one were told of already.
-func (c *checker) missing(ctx context.Context, seen map[string]bool) error {
+// older tells of files that are gone, or of another size, though an older version
+// that can still be asked for has them. Those of the newest one were told of
+// already.
+func (c *checker) older(ctx context.Context, seen map[string]int64) error {
 	oldest := int64(math.MaxInt64)
 	for _, path := range slices.Sorted(maps.Keys(c.refs)) {
 		r := c.refs[path]
-		if seen[path] || r.last == math.MaxInt64 || r.last < 0 {
+		size, there := seen[path]
+		if r.last == math.MaxInt64 || r.last < 0 || there && (size == r.size || r.size == 0) {
 			continue
 		}
 		if oldest == math.MaxInt64 { // as late as can be: it may have moved on
@@ -209,6 +212,9 @@ func (c *checker) missing(ctx context.Context, seen map[string]bool) error {
 			continue
 		}
 		f := Finding{Severity: Error, Kind: MissingFile, Path: path, Text: fmt.Sprintf("data file of version %d is missing", r.last)}
+		if there {
+			f.Kind, f.Text = BadFile, fmt.Sprintf("data file of version %d has %d bytes, the log says %d", r.last, size, r.size)
+		}
 		if !r.own {
 			f.Severity = Warning // whose other writers may remove what they replaced
 		}
