@@ -128,21 +128,30 @@ func (t *Table) stagedTokens(ctx context.Context, texts []string) ([]stagedToken
 	tokens := make([]stagedToken, 0, len(texts))
 	seen := map[string]int{}
 	for i, text := range texts {
-		token, err := key.Parse(text)
+		k, err := t.stagedToken(key, i, text)
 		if err != nil {
-			return nil, invalidToken(i, "%v", err)
+			return nil, err
 		}
-		k := stagedToken{token, i}
-		if token.TableID != t.txn.Current().Def.ID {
-			return nil, k.invalid("belongs to another table")
-		}
-		if first, twice := seen[token.ID]; twice {
+		if first, twice := seen[k.ID]; twice {
 			return nil, k.invalid("is the same as staged[%d]", first)
 		}
-		seen[token.ID] = i
+		seen[k.ID] = i
 		tokens = append(tokens, k)
 	}
 	return tokens, nil
+}
+
+// stagedToken reads a token of this table.
+func (t *Table) stagedToken(key staging.Key, at int, text string) (stagedToken, error) {
+	token, err := key.Parse(text)
+	if err != nil {
+		return stagedToken{}, invalidToken(at, "%v", err)
+	}
+	k := stagedToken{token, at}
+	if token.TableID != t.txn.Current().Def.ID {
+		return k, k.invalid("belongs to another table")
+	}
+	return k, nil
 }
 
 // checkStaged makes sure that tokens may be committed on a version.
@@ -167,13 +176,15 @@ func (t *Table) replayStaged(ctx context.Context, r *snapshot.Request, o CommitS
 		return nil, err
 	}
 	// What is no token any more, or cannot be removed, changes nothing about the
-	// rows that are committed.
-	tokens, err := t.stagedTokens(ctx, o.Staged)
+	// rows that are committed, nor about the other tokens.
+	key, err := t.warehouse.stagingKey(ctx)
 	if err != nil {
 		return report, nil
 	}
-	for _, k := range tokens {
-		_, _, _ = t.dropStaged(ctx, k.Token)
+	for i, text := range o.Staged {
+		if k, err := t.stagedToken(key, i, text); err == nil {
+			_, _, _ = t.dropStaged(ctx, k.Token)
+		}
 	}
 	return report, nil
 }
@@ -190,30 +201,32 @@ func (t *Table) publishStaged(ctx context.Context, s *snapshot.Snapshot, tokens 
 	if err != nil {
 		return nil, err
 	}
+	report, err := t.publishClaimed(ctx, s, tokens, o, attempt)
+	if tableerr.TokenOf(err) != tableerr.TokenCommitUnknown { // else the files may be in the table
+		release()
+	}
+	return report, err
+}
+
+// publishClaimed commits staged rows that are claimed, and takes their manifests
+// away.
+func (t *Table) publishClaimed(ctx context.Context, s *snapshot.Snapshot, tokens []stagedToken, o CommitStagedOptions, by *attempt.Attempt) (*AppendReport, error) {
 	parts, write, err := t.stagedParts(ctx, tokens)
 	if err != nil {
-		release()
-		return nil, err
+		return nil, t.unlessCommitted(ctx, o.RequestID, err)
 	}
 	options := AppendOptions{ExpectedVersion: o.ExpectedVersion, RequestID: o.RequestID}
 	if len(parts) == 0 {
-		release()
 		return emptyReport(s.Version(), write, options), nil
 	}
-	cfg := t.appendConfig(write)
-	a, err := ingest.NewStaged(ctx, s, parts, cfg)
+	a, err := ingest.NewStaged(ctx, s, parts, t.appendConfig(write))
 	if err != nil {
-		release()
 		return nil, err
 	}
-	report, err := t.publish(ctx, a, options, t.stagedEdit(tokens, attempt))
-	if tableerr.TokenOf(err) == tableerr.TokenCommitUnknown {
-		return nil, err // the claim stays: the files may be in the table
-	}
+	report, err := t.publish(ctx, a, options, t.stagedEdit(tokens, by))
 	if err == nil {
 		t.forgetManifests(ctx, tokens)
 	}
-	release()
 	return report, err
 }
 
@@ -306,6 +319,19 @@ func (t *Table) stagedParts(ctx context.Context, tokens []stagedToken) ([]ingest
 		parts = append(parts, part)
 	}
 	return parts, write, err
+}
+
+// unlessCommitted gives the error that staged rows cannot be read for, unless
+// the same request, sent twice, has just committed them.
+func (t *Table) unlessCommitted(ctx context.Context, id string, unread error) error {
+	s, err := t.txn.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	if r := s.Request(id, t.warehouse.opts.Clock().UnixMilli()); r != nil {
+		return &txn.KnownRequest{Request: r}
+	}
+	return unread
 }
 
 // manifest reads the manifest that a token names.

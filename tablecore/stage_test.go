@@ -57,6 +57,11 @@ func TestStage(t *testing.T) {
 	if files := dataFiles(t, f.store); len(files) != 2 {
 		t.Errorf("the files of the repetition are left: %v", files)
 	}
+	// What else a repetition names, and how often, is no matter.
+	once := f.stage(rowAt("EWR", 0, "7"))
+	if replay := f.mustCommit("job", "damaged", once, once); !reflect.DeepEqual(replay, report) || len(dataFiles(t, f.store)) != 2 || len(f.manifests()) != 0 {
+		t.Errorf("the repetition with a damaged token gives %+v", replay)
+	}
 	// A repetition with the very tokens of the first leaves them alone.
 	if replay := f.mustCommit("job", r.Staged, second); !replay.Replayed || len(dataFiles(t, f.store)) != 2 {
 		t.Errorf("got %+v", replay)

@@ -243,3 +243,43 @@ func TestAbortMeetsCommit(t *testing.T) {
 		}
 	}
 }
+
+// TestCommitMeetsItself runs a commit before each store operation of the same
+// commit, as when its answer was lost: both get the one report, whether the
+// second brings the same tokens or those of rows that were staged again.
+func TestCommitMeetsItself(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		for at := 0; ; at++ {
+			f := newStageFixture(t)
+			tokens := []string{f.stage(rowAt("EWR", 1, "1")), f.stage(rowAt("EWR", 2, "2"))}
+			theirs := tokens
+			if again {
+				theirs = []string{f.stage(rowAt("EWR", 1, "1"), rowAt("EWR", 2, "2"))}
+			}
+			rival := f.open(9)
+			fault := faultstore.Wrap(sharedStore{f.store}, faultstore.Plan{})
+			w, err := tablecore.Open(t.Context(), tablecore.Options{Store: sharedStore{fault}, Allocator: f.mem, Clock: f.clock.Now, Random: tabletest.Random(7)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			met := false
+			var second error
+			fault.Arm(faultstore.Plan{At: at, Before: func(objstore.Op, string) {
+				met = true
+				_, second = commitStaged(t.Context(), rival, "job", theirs...)
+			}})
+			_, first := commitStaged(t.Context(), w, "job", tokens...)
+			w.WaitForBackground()
+			f.table = openWeather(f.t, f.open(11))
+			if rows, _ := f.scan(tablecore.ScanOptions{}); first != nil || second != nil || len(rows) != 2 {
+				t.Errorf("staged again %v, operation %d: %v, %v; %d rows", again, at, first, second, len(rows))
+			}
+			if err := w.Close(); err != nil {
+				t.Error(err)
+			}
+			if !met {
+				break
+			}
+		}
+	}
+}
