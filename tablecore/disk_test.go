@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -142,20 +143,13 @@ func fill(t *testing.T, path string, free int) {
 func TestFullStore(t *testing.T) { testFullStore(t) }
 
 func testFullStore(t *testing.T) {
-	writes := func(op objstore.Op, _ string) bool {
-		switch op {
-		case objstore.OpPut, objstore.OpPutIfAbsent, objstore.OpPutAllIfAbsent, objstore.OpCreate, objstore.OpWrite, objstore.OpCommit:
-			return true
-		}
-		return false
-	}
 	inner := memstore.New()
 	store := faultstore.Wrap(inner, faultstore.Plan{})
 	w := tabletest.Warehouse(t, store, memory.DefaultAllocator)
 	createWeather(t, w)
 	full := 0
 	for at := 0; ; at++ {
-		store.Arm(faultstore.Plan{At: at, Kind: faultstore.Error, Err: objstore.ErrNoSpace, Match: writes})
+		store.Arm(faultstore.Plan{At: at, Kind: faultstore.Error, Err: objstore.ErrNoSpace, Match: needsRoom})
 		_, err := appendWeather(t.Context(), t, w, tablecore.AppendOptions{}, rowAt("EWR", at, "1"))
 		store.Arm(faultstore.Plan{})
 		rows, version, scanErr := scanWeather(t, w)
@@ -171,6 +165,40 @@ func testFullStore(t *testing.T) {
 		}
 		if files := tableFiles(t, inner); version != 0 || len(rows) != 0 || len(files) != 0 || scanErr != nil {
 			t.Fatalf("write %d: %q at version %d, files %q, %v", at, rows, version, files, scanErr)
+		}
+	}
+}
+
+// needsRoom are the operations that a full store refuses.
+func needsRoom(op objstore.Op, _ string) bool {
+	switch op {
+	case objstore.OpPut, objstore.OpPutIfAbsent, objstore.OpPutAllIfAbsent, objstore.OpCreate, objstore.OpWrite, objstore.OpCommit:
+		return true
+	}
+	return false
+}
+
+// TestUpdateFullStore lets each write of an update find no space: it is told
+// STORAGE_FULL, the rows stay as they were and nothing is left.
+func TestUpdateFullStore(t *testing.T) {
+	inner := memstore.New()
+	store := faultstore.Wrap(inner, faultstore.Plan{})
+	w := tabletest.Warehouse(t, store, memory.DefaultAllocator)
+	prepareUpdates(t, w)
+	before, files := updateWalkOutcome.before, len(tableFiles(t, inner))
+	for at := 0; ; at++ {
+		store.Arm(faultstore.Plan{At: at, Kind: faultstore.Error, Err: objstore.ErrNoSpace, Match: needsRoom})
+		_, err := updateWeather(t.Context(), t, w, tablecore.UpdateOptions{ExpectedVersion: 2}, rowAt("JFK", 1, "11"), rowAt("EWR", 0, "1"))
+		store.Arm(faultstore.Plan{})
+		rows, version, scanErr := scanWeather(t, w)
+		if err == nil {
+			if at < 3 || version != 3 || !slices.Equal(rows, updateWalkOutcome.after) || scanErr != nil {
+				t.Fatalf("after %d failures: %q at version %d, %v", at, rows, version, scanErr)
+			}
+			return
+		}
+		if tableerr.TokenOf(err) != tableerr.TokenStorageFull || version != 2 || !slices.Equal(rows, before) || len(tableFiles(t, inner)) != files || scanErr != nil {
+			t.Fatalf("write %d: %v: %q at version %d, files %q, %v", at, err, rows, version, tableFiles(t, inner), scanErr)
 		}
 	}
 }

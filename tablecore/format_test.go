@@ -38,6 +38,9 @@ func formatCalls(t *testing.T, w *tablecore.Warehouse, table *tablecore.Table) (
 		"history":  func() error { return listing(table.History(ctx, "")) },
 		"files":    func() error { return listing(table.Files(ctx, tablecore.At{})) },
 		"entities": func() error { return listing(table.Entities(ctx, tablecore.At{})) },
+		"latest":   func() error { return listing(table.Latest(ctx, tablecore.LatestOptions{})) },
+		"coverage": func() error { return listing(table.Coverage(ctx, tablecore.CoverageOptions{Kind: "summary"})) },
+		"check":    func() error { return second(w.Check(ctx, weatherName, tablecore.CheckOptions{})) },
 	}
 	writes = map[string]func() error{
 		"append": func() error {
@@ -61,6 +64,21 @@ func formatCalls(t *testing.T, w *tablecore.Warehouse, table *tablecore.Table) (
 		},
 		"checkpoint": func() error {
 			return second(table.Checkpoint(ctx, tablecore.CheckpointOptions{ExpectedVersion: stale}))
+		},
+		"optimize": func() error {
+			return second(table.Optimize(ctx, tablecore.OptimizeOptions{Layout: "none", ExpectedVersion: stale}))
+		},
+		"vacuum": func() error {
+			return second(table.Vacuum(ctx, tablecore.VacuumOptions{Apply: true, Expire: true, ExpectedVersion: stale}))
+		},
+		"repair": func() error {
+			return second(w.Check(ctx, weatherName, tablecore.CheckOptions{Repair: true}))
+		},
+		"commit_staged": func() error {
+			return second(table.CommitStaged(ctx, tablecore.CommitStagedOptions{Staged: []string{"none"}, ExpectedVersion: stale}))
+		},
+		"abort_staged": func() error {
+			return second(table.AbortStaged(ctx, tablecore.AbortStagedOptions{Staged: []string{"none"}}))
 		},
 		"upgrade": func() error {
 			return second(table.Upgrade(ctx, tablecore.UpgradeOptions{KeepSnapshots: "soon", ExpectedVersion: stale}))

@@ -279,10 +279,10 @@ func TestPlainTableIsOnlyRead(t *testing.T) {
 		table := openWeather(t, w)
 		reads, calls := formatCalls(t, w, table)
 		delete(calls, "upgrade") // the one that helps
-		calls["entities"] = reads["entities"]
-		delete(reads, "entities")
-		calls["latest"] = func() error { _, err := table.Latest(t.Context(), tablecore.LatestOptions{}); return err }
-		calls["coverage"] = func() error { _, err := table.Coverage(t.Context(), tablecore.CoverageOptions{}); return err }
+		for _, verb := range []string{"entities", "latest", "coverage"} {
+			calls[verb] = reads[verb]
+			delete(reads, verb)
+		}
 		before := keysUnder(t, store, "default/")
 		for verb, call := range calls {
 			err := call()

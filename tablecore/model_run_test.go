@@ -105,8 +105,19 @@ func (m *modelRun) run(ctx context.Context, script []step, mine func(worker int)
 		})
 	}
 	group.Wait()
-	errs = append(errs, clean(ctx, shared, false), shared.Close())
+	errs = append(errs, shared.Close())
 	return records, errors.Join(errs...)
+}
+
+// check makes sure that a check of all tables finds nothing. Nobody may be at
+// work: a run takes derived data away beside its writers, and what stands between
+// two steps of that is rightly told of.
+func (m *modelRun) check(ctx context.Context) error {
+	w, err := m.open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(clean(ctx, w, false), w.Close())
 }
 
 // modelWorker is one goroutine of a run.

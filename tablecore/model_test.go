@@ -86,6 +86,9 @@ func runModel(script []step) error {
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	run := &modelRun{store: memstore.New(), mem: mem, clock: tabletest.NewClock()}
 	records, err := run.run(ctx, script, func(int) bool { return true })
+	if err == nil {
+		err = run.check(ctx)
+	}
 	if err == nil && mem.CurrentAlloc() != 0 {
 		err = fmt.Errorf("%d bytes of Arrow memory were not given back", mem.CurrentAlloc())
 	}
@@ -164,10 +167,11 @@ func TestModelProcesses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
 			if err := checkRun(script, runProcesses(t, seed, dir)); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			run := &modelRun{store: store, mem: memory.DefaultAllocator, clock: tabletest.NewClock()}
+			if err := errors.Join(run.check(t.Context()), store.Close()); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		})
