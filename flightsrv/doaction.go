@@ -11,8 +11,12 @@ import (
 	"contrail/tablecore"
 )
 
-// actionTimeout bounds an action that goes on although its client is gone.
-const actionTimeout = time.Minute
+// Bounds of an action that goes on although its client is gone: the second is for
+// one that may write many files anew, as staged rows do that replace others.
+const (
+	actionTimeout = time.Minute
+	commitTimeout = time.Hour
+)
 
 // action is what an action does with its body. It may send messages before its
 // answer, which becomes the result object.
@@ -32,7 +36,7 @@ var actions = map[string]action{
 	descriptors.ActionCheckpoint:    change(descriptors.ParseCheckpoint, tableCall.checkpoint),
 	descriptors.ActionVacuum:        onTable(descriptors.ParseVacuum, tableCall.vacuum),
 	descriptors.ActionCheck:         (*Server).check,
-	descriptors.ActionCommitStaged:  change(descriptors.ParseCommitStaged, tableCall.commitStaged),
+	descriptors.ActionCommitStaged:  changeWithin(commitTimeout, descriptors.ParseCommitStaged, tableCall.commitStaged),
 	descriptors.ActionAbortStaged:   change(descriptors.ParseAbortStaged, tableCall.abortStaged),
 	descriptors.ActionServerInfo:    (*Server).serverInfo,
 }
@@ -91,8 +95,13 @@ func onTable[R descriptors.TableRequest](parse func([]byte) (R, error), do func(
 // change is onTable for what goes on without its client once the table is
 // found.
 func change[R descriptors.TableRequest](parse func([]byte) (R, error), do func(tableCall, context.Context, R) (any, error)) action {
+	return changeWithin(actionTimeout, parse, do)
+}
+
+// changeWithin is change with a bound of its own.
+func changeWithin[R descriptors.TableRequest](limit time.Duration, parse func([]byte) (R, error), do func(tableCall, context.Context, R) (any, error)) action {
 	return onTable(parse, func(c tableCall, ctx context.Context, request R) (any, error) {
-		ctx, cancel := detached(ctx)
+		ctx, cancel := detached(ctx, limit)
 		defer cancel()
 		return do(c, ctx, request)
 	})
@@ -100,8 +109,8 @@ func change[R descriptors.TableRequest](parse func([]byte) (R, error), do func(t
 
 // detached returns a context for work that must not stop half-way because its
 // client dropped the answer's iterator, which cancels the call.
-func detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), actionTimeout)
+func detached(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
 // closeSession answers the standard action of clients that say goodbye.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"contrail/descriptors"
 )
@@ -27,5 +28,16 @@ func TestAClientGoesAwayDuringAnAction(t *testing.T) {
 	}
 	if err := during(change[request]); err != nil {
 		t.Errorf("a change ends: %v", err)
+	}
+	long := func(parse func([]byte) (request, error), do func(tableCall, context.Context, request) (any, error)) action {
+		return changeWithin(commitTimeout, parse, func(c tableCall, ctx context.Context, r request) (any, error) {
+			if end, bounded := ctx.Deadline(); !bounded || time.Until(end) < commitTimeout/2 {
+				t.Errorf("it ends at %v, %t", end, bounded)
+			}
+			return do(c, ctx, r)
+		})
+	}
+	if err := during(long); err != nil {
+		t.Errorf("a long change ends: %v", err)
 	}
 }

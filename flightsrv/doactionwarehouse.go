@@ -27,7 +27,7 @@ func (s *Server) createTable(ctx context.Context, body []byte, _ messages) (any,
 	if err != nil {
 		return nil, tableerr.WithTable(err, name.String())
 	}
-	ctx, cancel := detached(ctx)
+	ctx, cancel := detached(ctx, actionTimeout)
 	defer cancel()
 	return s.opts.Warehouse.CreateTable(ctx, tablecore.CreateOptions{
 		Name: name, IndexColumn: r.IndexColumn, IndexType: r.IndexType, IndexGranularity: r.IndexGranularity,
@@ -72,7 +72,7 @@ func (s *Server) dropTable(ctx context.Context, body []byte, _ messages) (any, e
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := detached(ctx)
+	ctx, cancel := detached(ctx, actionTimeout)
 	defer cancel()
 	return s.opts.Warehouse.DropTable(ctx, name, tablecore.DropOptions{ExpectedVersion: r.ExpectedVersion, DryRun: r.DryRun, TableID: r.TableID})
 }

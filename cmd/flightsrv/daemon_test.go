@@ -98,17 +98,25 @@ func (s *server) end(t *testing.T) int {
 	}
 }
 
-// entry returns the log entry with a message.
-func (s *server) entry(t *testing.T, message string) map[string]any {
-	t.Helper()
+// find returns the log entry with a message, nil for none.
+func (s *server) find(message string) map[string]any {
 	for line := range strings.Lines(s.log.String()) {
 		var entry map[string]any
 		if json.Unmarshal([]byte(line), &entry) == nil && entry["message"] == message {
 			return entry
 		}
 	}
-	t.Fatalf("no entry %q in %s", message, s.log)
 	return nil
+}
+
+// entry is find for what must be there.
+func (s *server) entry(t *testing.T, message string) map[string]any {
+	t.Helper()
+	entry := s.find(message)
+	if entry == nil {
+		t.Fatalf("no entry %q in %s", message, s.log)
+	}
+	return entry
 }
 
 // connect makes a client whose calls end with the test.
@@ -174,22 +182,29 @@ func TestServesUntilASignal(t *testing.T) {
 	}
 }
 
-// openPut starts a put that does not end by itself.
-func openPut(t *testing.T, address string) {
+// openPut starts a put that does not end by itself, and waits until the server
+// has begun it.
+func (s *server) openPut(t *testing.T) {
 	t.Helper()
-	ctx, client := connect(t, address)
+	ctx, client := connect(t, s.address)
 	if _, err := client.DoPut(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// Calls of one connection arrive in order; the put's handler has begun soon
-	// after the answer to a later call.
-	result(t, ctx, client, "server_info", "")
-	time.Sleep(200 * time.Millisecond)
+	admin := s.entry(t, "listening")["admin_address"].(string)
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		_, stacks := get(t, admin, "/debug/pprof/goroutine?debug=1", "")
+		if strings.Contains(stacks, "contrail/flightsrv.(*Server).DoPut") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the put does not begin: %s", stacks)
+		}
+	}
 }
 
 func TestDrainIsCutWhenItsTimeIsOver(t *testing.T) {
 	s := start(t, []string{"CONTRAIL_DRAIN_GRACE=100ms", "CONTRAIL_LIMITS__FIRST_MESSAGE_TIMEOUT=1h"})
-	openPut(t, s.address)
+	s.openPut(t)
 	s.signals <- syscall.SIGTERM
 	if status := s.end(t); status != exitCut {
 		t.Errorf("status %d: %s", status, s.log)
@@ -202,7 +217,7 @@ func TestDrainIsCutWhenItsTimeIsOver(t *testing.T) {
 func TestSecondSignalCutsAtOnce(t *testing.T) {
 	s := start(t, []string{"CONTRAIL_DRAIN_GRACE=1h", "CONTRAIL_LIMITS__FIRST_MESSAGE_TIMEOUT=1h"})
 	admin := s.entry(t, "listening")["admin_address"].(string)
-	openPut(t, s.address)
+	s.openPut(t)
 	s.signals <- syscall.SIGTERM
 	for code := 0; code != http.StatusServiceUnavailable; time.Sleep(5 * time.Millisecond) {
 		code, _ = get(t, admin, "/healthz", "") // goes on being answered while it drains
@@ -313,7 +328,8 @@ func TestProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		stderr := &lockedBuffer{}
-		cmd := program(t, []string{"CONTRAIL_DRAIN_GRACE=" + grace, "CONTRAIL_LIMITS__FIRST_MESSAGE_TIMEOUT=1h"}, "--listen=127.0.0.1:0", "--admin-listen=", "--ready-file", ready)
+		cmd := program(t, []string{"CONTRAIL_DRAIN_GRACE=" + grace, "CONTRAIL_LIMITS__FIRST_MESSAGE_TIMEOUT=1h"}, "--listen=127.0.0.1:0",
+			"--admin-listen=127.0.0.1:0", "--log-format=json", "--ready-file", ready)
 		cmd.Stderr = stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -322,7 +338,11 @@ func TestProcess(t *testing.T) {
 		for ; address == "stale"; address = awaitReady(t, ready) {
 			time.Sleep(5 * time.Millisecond)
 		}
-		openPut(t, address)
+		s := &server{address: address, log: stderr}
+		for end := time.Now().Add(patience); s.find("listening") == nil && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond) // a pipe may be behind the file
+		}
+		s.openPut(t)
 		return func() int {
 				_ = cmd.Wait() // the status says it
 				if t.Failed() {
