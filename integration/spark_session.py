@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 JARS = HERE / ".jars"
@@ -36,6 +37,23 @@ def make(package: pathlib.Path):
     return session
 
 
+def stream(run):
+    """Run something that streams, again when Spark has given up a source before it began.
+
+    Each source is a process of Python, for whose start Spark waits ten seconds. No setting changes that, and on a busy
+    machine it is too little.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    for _ in range(9):
+        try:
+            return run()
+        except StreamingQueryException as error:
+            if "Python worker failed to connect back" not in str(error):
+                raise
+    return run()
+
+
 def offered() -> bool:
     """Whether this machine can run Spark. CI must: there everything that is missing is a failure."""
     return bool(os.environ.get("CI")) or bool(shutil.which("java") and shutil.which("mvn"))
@@ -55,7 +73,8 @@ def fetch_jars() -> list[pathlib.Path]:
     if not list(JARS.glob("delta-spark_*.jar")):
         command = ["mvn", "-q", "-B", "-f", str(HERE / "spark" / "pom.xml"), "dependency:copy-dependencies"]
         command += ["-DincludeGroupIds=io.delta,io.unitycatalog", f"-DoutputDirectory={JARS}"]
-        for last in (False, False, True):  # the registry may not answer each time
-            if subprocess.run(command, check=last).returncode == 0:
+        for pause in (10, 60, None):  # the registry may not answer each time
+            if subprocess.run(command, check=pause is None).returncode == 0:
                 break
+            time.sleep(pause)
     return sorted(JARS.glob("*.jar"))

@@ -6,6 +6,7 @@ import runpy
 import pytest
 
 import service
+import spark_session
 
 FOLDER = service.ROOT / "integration/spark/examples"
 PAGE = service.ROOT / "integration/docs/spark.md"
@@ -16,9 +17,14 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
-def test_an_example_runs(server, spark, name, tmp_path, capsys):
-    more = [str(tmp_path / "checkpoint")] if name == "streaming" else []
-    runpy.run_path(str(FOLDER / f"{name}.py"))["main"](spark.session, server.uri, *more)
+def test_an_example_runs(built, spark, name, tmp_path_factory, capsys):
+    def run():
+        folder = tmp_path_factory.mktemp(name)
+        more = [str(folder / "checkpoint")] if name == "streaming" else []
+        with service.Service(folder / "warehouse") as server:
+            runpy.run_path(str(FOLDER / f"{name}.py"))["main"](spark.session, server.uri, *more)
+
+    spark_session.stream(run)
     printed = capsys.readouterr().out
     for text in PRINTED[name]:
         assert text in printed

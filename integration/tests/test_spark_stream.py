@@ -8,10 +8,14 @@ import pytest
 from contrail_spark import ContrailDataSource, _stream
 from contrail_spark._options import Options
 from contrail_spark._stream import StreamReader
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
 
-from tables import SITES, assert_same, create_sites, refused, sites
+import spark_session
+from client import Client
+from service import Service
+from tables import SITES, assert_same, create_sites, expire, refused, sites
 
 SCHEMA = StructType(
     [StructField("site", StringType()), StructField("ts", TimestampType()), StructField("value", DoubleType())]
@@ -112,6 +116,18 @@ def test_what_is_no_append(client, source, reader):
     assert rows(reader(changes="ignore"), at(start, 3), at(start, 7)) == sorted([*committed(4), ("z", 9.0)])
 
 
+def test_a_version_that_has_expired(tmp_path, built):
+    settings = {"ticket_lifetime": "1s", "maintenance": False}
+    with Service(tmp_path / "warehouse", **settings) as brief, Client(brief.uri) as client:
+        create_sites(client, "t", COMMITS[0], properties={"contrail.snapshot-retention": "1s"})
+        client.append("t", sites(COMMITS[1]))
+        stream = StreamReader(Options({"location": brief.uri, "table": "t"}), SCHEMA)
+        start = at(stream.initialOffset(), 1)
+        expire(client, "t", 1)
+        with refused("VERSION_EXPIRED", version=1):
+            stream.partitions(start, stream.latestOffset(start, ReadAllAvailable()))
+
+
 def test_a_table_made_again_is_another_table(client, source, reader):
     start = reader().initialOffset()
     client.act("drop_table", table=source)
@@ -126,6 +142,7 @@ def test_a_table_made_again_is_another_table(client, source, reader):
     [
         ({"maxRowsPerBatch": "0"}, "which is below 1"),
         ({"startingVersion": "first"}, "the option startingVersion is 'first', which is no number"),
+        ({"startingVersion": "-1"}, "the option startingVersion is -1, which is below 0"),
         ({"version": "1"}, "a streaming read has no option version"),
         ({"op": "latest"}, "a streaming read has no option op"),
     ],
@@ -151,6 +168,24 @@ def test_output_mode_complete_is_refused(server, name):
         source.streamWriter(SCHEMA, overwrite=True)
 
 
+def test_only_a_source_that_did_not_begin_is_tried_again():
+    def fail(*reasons):
+        left = list(reasons)
+
+        def run():
+            if left:
+                raise StreamingQueryException(left.pop(0))
+            return "done"
+
+        return spark_session.stream(run)
+
+    slow = "[STREAM_FAILED] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
+    assert fail(slow, slow) == "done"
+    for reasons in (["NOT_APPEND_ONLY"], [slow] * 10):
+        with pytest.raises(StreamingQueryException, match=reasons[0].split()[-1]):
+            fail(*reasons)
+
+
 class Stream:
     """A query from one table into another, run until it has read what there is."""
 
@@ -158,6 +193,9 @@ class Stream:
         self.session, self.location, self.checkpoint = session, location, checkpoint
 
     def run(self, source: str, target: str, into=(), **options) -> None:
+        spark_session.stream(lambda: self._run(source, target, into, options))
+
+    def _run(self, source, target, into, options) -> None:
         frame = (
             self.session.readStream.format("contrail").option("location", self.location).options(**options).load(source)
         )

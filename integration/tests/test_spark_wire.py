@@ -98,7 +98,8 @@ def test_a_filter_too_long_for_a_request_stays_with_spark(server, client, name):
 
 
 def test_a_partition_is_worth_its_task(server, client, name, monkeypatch):
-    """As many partitions as the rows or the values are worth, and for a filter, whose rows nobody has counted, too."""
+    """As many partitions as the rows or the values are worth, in powers of two, and for a filter, whose rows nobody has
+    counted, too."""
     create_sites(client, name)
     for site in "abcd":  # a small file is not divided
         client.append(name, sites([(site, hour, 1.0) for hour in range(3)]))
@@ -111,17 +112,25 @@ def test_a_partition_is_worth_its_task(server, client, name, monkeypatch):
 
     late = {"filter": [["value", "=", 1]]}
     assert count() == count(**late) == 1
-    monkeypatch.setattr(_read, "ROWS_OF_A_PARTITION", 4)
-    assert count() == count(columns=["site"]) == count(**late) == 3
-    assert count(start="2026-01-01T01:00:00Z") == 3  # within the files, so nobody has counted
+    monkeypatch.setattr(_read, "ROWS_OF_A_PARTITION", 6)
+    assert count() == count(columns=["site"]) == count(**late) == 2
+    assert count(start="2026-01-01T01:00:00Z") == 2  # within the files, so nobody has counted
     assert count(entities=[{"site": "a"}]) == 1
-    assert count(max_endpoints=2) == count(max_endpoints=2, **late) == 2
+    assert count(max_endpoints=3) == count(max_endpoints=3, **late) == 3
     monkeypatch.setattr(_read, "VALUES_OF_A_PARTITION", 9)  # of three columns
-    assert (count(), count(columns=["site"])) == (4, 3)
+    assert (count(), count(columns=["site"])) == (4, 2)
     monkeypatch.setattr(_read, "MAX_UNCOUNTED", 2)
     assert (count(), count(**late)) == (4, 2)
-    monkeypatch.setattr(_read, "MAX_PARTITIONS", 3)
-    assert count() == 3
+    monkeypatch.setattr(_read, "MAX_PARTITIONS", 2)
+    assert count() == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "partitions"),
+    [(-1, 6, 1), (0, 6, 1), (2_800_000, 2, 1), (2_900_000, 2, 2), (10**7, 6, 4), (10**7, 60, 32), (10**12, 6, 64)],
+)
+def test_partitions_are_as_many_as_cores_may_be(rows, columns, partitions):
+    assert _read._partitions(rows, columns) == partitions
 
 
 def test_partitions_are_the_rows_of_one_version(server, client, name, monkeypatch):

@@ -112,7 +112,10 @@ class Options:
         text = self._values.get("startingversion")
         if text is None or text == "latest":
             return text
-        return _number("startingVersion", text)
+        version = _number("startingVersion", text)
+        if version < 0:
+            raise ValueError(f"the option startingVersion is {version}, which is below 0")
+        return version
 
     def positive(self, name: str) -> int | None:
         """A number that must be at least 1, or None where it is left out."""

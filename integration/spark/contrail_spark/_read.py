@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,8 @@ from contrail_spark._flight import Client, locations
 from contrail_spark._options import Connection, Options
 from contrail_spark._types import TypeRefused, arrow_schema, as_spark, spark_schema
 
-# A task costs Spark and its Python worker some tens of milliseconds, whatever it reads; so many rows or so many values
-# take about a second.
+# A task costs Spark and its Python worker some tens of milliseconds, whatever it reads; about so many rows or so many
+# values take a second.
 ROWS_OF_A_PARTITION = 2_000_000
 VALUES_OF_A_PARTITION = 16_000_000
 MAX_PARTITIONS = 64  # so many scans a server runs at once
@@ -115,9 +116,12 @@ def endpoints(client: Client, request: dict[str, Any], connection: Connection) -
 
 
 def _partitions(rows: int, columns: int) -> int:
-    """How many partitions so many rows are worth; one where nobody knows how many there are."""
-    count = max(-(-rows // ROWS_OF_A_PARTITION), -(-rows * columns // VALUES_OF_A_PARTITION))
-    return max(1, min(count, MAX_PARTITIONS))
+    """How many partitions so many rows are worth; one where nobody knows how many there are.
+
+    A power of two, as the number of cores mostly is: of five tasks on two cores the last leaves one of them idle.
+    """
+    worth = max(1, rows / ROWS_OF_A_PARTITION, rows * columns / VALUES_OF_A_PARTITION)
+    return min(2 ** round(math.log2(worth)), MAX_PARTITIONS)
 
 
 def batches(partition: Endpoint, connection: Connection) -> Iterator[pa.RecordBatch]:

@@ -105,11 +105,30 @@ def as_declared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if column.type == field.type:
             columns.append(column)
         elif pa.types.is_dictionary(field.type):
-            value = _cast(column, field.with_type(field.type.value_type))
+            value = _exactly(column, field.with_type(field.type.value_type))
             columns.append(_cast(value.dictionary_encode(), field))
         else:
-            columns.append(_cast(column, field))
+            columns.append(_exactly(column, field))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _exactly(column: pa.Array, field: pa.Field) -> pa.Array:
+    """A column in another type. Arrow rounds floats, cuts times to days, and empties structs with other fields: so what
+    was cast must come back when it is cast again, but for text, which says one value in several ways.
+    """
+    cast = _cast(column, field)
+    if pa.types.is_string(column.type):
+        return cast
+    try:
+        back = cast.cast(column.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        back = None
+    # NaN does not equal itself, but is written like itself.
+    if back is None or not back.equals(column) and repr(back.to_pylist()) != repr(column.to_pylist()):
+        raise TypeRefused(
+            f"column {field.name!r} of type {column.type} is not {field.type}: a value would change; cast it in Spark"
+        )
+    return cast
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
