@@ -265,6 +265,10 @@ class _Link:
         self._lock, self._clients = threading.Lock(), {}
 
     def _client(self, location) -> fl.FlightClient:
+        global _connected
+        if _connected not in (None, os.getpid()):  # calls would hang here, and break the connection there
+            raise RuntimeError("a process forked from one that used gRPC cannot: start it with 'spawn' or 'forkserver'")
+        _connected = os.getpid()
         with self._lock:
             if location not in self._clients:
                 self._clients[location] = fl.FlightClient(location, **self.connection)
@@ -383,6 +387,7 @@ def _take(source: queue.Queue, stop: threading.Event):
     raise _Stopped
 
 
+_connected = None  # the process that first made a connection
 _running = set()  # the event that ends it, of each scan that is being read
 
 

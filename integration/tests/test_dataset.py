@@ -193,6 +193,31 @@ def test_a_process_ends_in_the_middle_of_a_read(server, many, endpoints, stateme
     assert (done.returncode, done.stderr) == (0, "")
 
 
+FORK = """
+import os, pickle, sys
+from contrail_dataset import ContrailDataset
+table = ContrailDataset(sys.argv[1], "many")
+for use in (table.count_rows, lambda: pickle.loads(pickle.dumps(table)), lambda: ContrailDataset(sys.argv[1], "many")):
+    child = os.fork()
+    if not child:
+        try:
+            use()
+        except RuntimeError as error:
+            os._exit(7 if "'spawn' or 'forkserver'" in str(error) else 8)
+        os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert table.count_rows() == table.to_table().num_rows
+"""
+
+
+def test_a_forked_process_is_refused(server, many):
+    """A call there would hang, and break the connection of the process that it was forked from."""
+    environment = os.environ | {"PYTHONPATH": str(service.ROOT / "integration" / "python")}
+    command = [sys.executable, "-c", FORK, server.uri]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
 # -- what goes wrong ----------------------------------------------------------------------------------
 
 
@@ -211,7 +236,7 @@ def test_unknown_columns(rich):
         pl.scan_pyarrow_dataset(rich).select("F64").collect()
 
 
-def test_what_is_not_there(server, client, name, tmp_path):
+def test_what_is_not_there(server, client, rich, name, tmp_path):
     with refused("TABLE_NOT_FOUND"):
         ContrailDataset(server.uri, name)
     client.act("create_table", table=name, index_column="at", index_type="timestamp", uniqueness="none")
