@@ -145,7 +145,10 @@ def engines():
 
 
 def spark():
-    """Spark over the service beside Spark over the directory, a session each: one round, calls until Java is warm."""
+    """Spark over the service and the directory, and by a first source over the stock Flight server and its file.
+
+    A session each: one round, calls until Java is warm.
+    """
     every = "select count(*), max(ts), max(symbol), avg(price), sum(size), max(flag), max(venue) from {table}"
     average = "select sum(n), max(p) from (select count(*) n, avg(price) p from {table} group by symbol)"
     cases = {
@@ -157,6 +160,7 @@ def spark():
     for name, (title, sql, columns, answer, repeat) in cases.items():
         does = operation("spark", "ordered", sql=sql, columns=columns, answer=answer, repeat=repeat)
         peers = ["contrail", *(["contrail_listing"] if name == "count" else []), "spark_delta"]
+        peers += ["spark_first", "spark_parquet"]
         yield Workload(f"spark.{name}", f"Spark: {title}", peers, does, reads="ordered", once=True)
 
 

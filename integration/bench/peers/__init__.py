@@ -51,6 +51,22 @@ PEERS = {
         "–",
         reads_of="contrail",
     ),
+    "spark_first": About(
+        "flight",
+        "SparkFirst",
+        "Spark over the stock Flight server",
+        "a Python data source of few lines, four partitions, columns named, nothing pushed down",
+        "–",
+        reads_of="stock_flight",
+    ),
+    "spark_parquet": About(
+        "flight",
+        "SparkParquet",
+        "Spark on the stock server's Parquet file",
+        "the same rows, no server",
+        "–",
+        reads_of="stock_flight",
+    ),
     "contrail_listing": About(
         "contrail",
         "Listing",

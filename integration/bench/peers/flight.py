@@ -81,3 +81,36 @@ class StockFlight(FlightPeer):
         if entity is not None or start is not None:
             raise NotOffered("only columns can be chosen")
         return super().scan(spec, columns)
+
+
+class SparkFirst(StockFlight):
+    """Spark over the stock server, by a source of few lines."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.engine = None
+
+    def stop(self):
+        if self.engine is not None:
+            self.engine.stop()
+        super().stop()
+
+    def servers(self):
+        return [*super().servers(), *([] if self.engine is None else [self.engine.java.pid])]
+
+    def spark(self, spec, columns):
+        from .spark import Spark
+
+        self.engine = Spark()
+        self.look(spec, columns)
+        return self.engine.ask
+
+    def look(self, spec, columns) -> None:
+        self.engine.first_source(self.uri, spec.name, **({"columns": ",".join(columns)} if columns else {}))
+
+
+class SparkParquet(SparkFirst):
+    """Spark on the stock server's file."""
+
+    def look(self, spec, columns):
+        self.engine.parquet(self.path(spec))

@@ -32,6 +32,17 @@ class Spark:
         """Look at the table through delta-spark."""
         self.table = self.session.read.format("delta").load(str(path))
 
+    def first_source(self, location: str, table: str, **options: str) -> None:
+        """Look at a table of the stock Flight server through a source of few lines."""
+        from .first_source import FirstSource
+
+        self.session.dataSource.register(FirstSource)
+        self.table = self.session.read.format("first").option("location", location).options(**options).load(table)
+
+    def parquet(self, path) -> None:
+        """Look at Parquet files."""
+        self.table = self.session.read.parquet(str(path))
+
     def ask(self, sql: str):
         return self.session.sql(sql, table=self.table).collect()[0]
 

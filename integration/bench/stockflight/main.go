@@ -6,7 +6,7 @@
 //
 // It listens on a free port of the loopback address, prints the port and runs
 // until it is killed. The command of a put is {"table": "t"}; a ticket may add
-// {"columns": ["a"]}.
+// {"columns": ["a"]} and, for one of several readers, {"part": 0, "parts": 4}.
 package main
 
 import (
@@ -46,6 +46,8 @@ type server struct {
 type request struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
+	Part    int      `json:"part"`
+	Parts   int      `json:"parts"`
 }
 
 func main() {
@@ -140,14 +142,14 @@ func (s *server) DoGet(ticket *flight.Ticket, stream flight.FlightService_DoGetS
 		return err
 	}
 	var writer *flight.Writer
+	begin := func(schema *arrow.Schema) *flight.Writer {
+		if writer == nil {
+			writer = flight.NewRecordWriter(stream, ipc.WithSchema(schema))
+		}
+		return writer
+	}
 	for _, name := range files {
-		err := read(stream.Context(), name, get.Columns, func(batch arrow.RecordBatch) error {
-			if writer == nil {
-				writer = flight.NewRecordWriter(stream, ipc.WithSchema(batch.Schema()))
-			}
-			return writer.Write(batch)
-		})
-		if err != nil {
+		if err := read(stream.Context(), name, get, begin); err != nil {
 			return err
 		}
 	}
@@ -157,8 +159,9 @@ func (s *server) DoGet(ticket *flight.Ticket, stream flight.FlightService_DoGetS
 	return writer.Close()
 }
 
-// read hands the batches of one file to each; no columns are all columns.
-func read(ctx context.Context, name string, columns []string, each func(arrow.RecordBatch) error) error {
+// read writes the batches of one file; no columns are all columns, and a part is
+// every parts-th row group.
+func read(ctx context.Context, name string, get request, begin func(*arrow.Schema) *flight.Writer) error {
 	pq, err := file.OpenParquetFile(name, false)
 	if err != nil {
 		return err
@@ -169,16 +172,21 @@ func read(ctx context.Context, name string, columns []string, each func(arrow.Re
 		return err
 	}
 	var indices []int
-	for _, column := range columns {
+	for _, column := range get.Columns {
 		indices = append(indices, pq.MetaData().Schema.ColumnIndexByName(column))
 	}
-	batches, err := reader.GetRecordReader(ctx, indices, nil)
+	groups := []int{} // nil would be all
+	for group := get.Part; group < pq.NumRowGroups(); group += max(1, get.Parts) {
+		groups = append(groups, group)
+	}
+	batches, err := reader.GetRecordReader(ctx, indices, groups)
 	if err != nil {
 		return err
 	}
 	defer batches.Release()
+	writer := begin(batches.Schema())
 	for batches.Next() {
-		if err := each(batches.RecordBatch()); err != nil {
+		if err := writer.Write(batches.RecordBatch()); err != nil {
 			return err
 		}
 	}
