@@ -9,6 +9,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = ROOT / "bin" / "flightsrv"
+# Where a proxy is set, gRPC in C++ would ask it for a loopback address.
+os.environ["no_grpc_proxy"] = "127.0.0.1"
 
 
 def build() -> None:

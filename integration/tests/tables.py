@@ -75,11 +75,14 @@ def files(folder: pathlib.Path) -> dict[str, str]:
     return found
 
 
-def eventually(condition, patience: float = 120):
-    """Wait until condition() is true: for what a server does by itself, on a slow machine, too."""
+def eventually(condition, patience: float = 120, otherwise=lambda: ""):
+    """Wait until condition() is true: for what a server does by itself, on a slow machine, too.
+
+    What otherwise() returns says why it is not.
+    """
     deadline = time.monotonic() + patience
     while not condition():
-        assert time.monotonic() < deadline, "did not come true in time"
+        assert time.monotonic() < deadline, f"did not come true in {patience} s: {otherwise()}"
         time.sleep(0.02)
 
 
@@ -100,7 +103,10 @@ def untouched(server):
     with Client(server.uri) as observer:
         tables, before = observer.act("list_tables"), files(server.warehouse)
         yield
-        eventually(lambda: files(server.warehouse) == before)
+        eventually(
+            lambda: files(server.warehouse) == before,
+            otherwise=lambda: sorted(files(server.warehouse).items() ^ before.items()),
+        )
         assert server.alive
         assert observer.act("list_tables") == tables
 

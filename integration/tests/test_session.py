@@ -60,6 +60,14 @@ def test_the_readmes_programs_do_not_meet():
     assert len(set(made)) == 2
 
 
+def test_a_proxy_is_not_asked_for_a_server_on_loopback(fresh, monkeypatch):
+    """What `service` sets for all programs here; the other clients' libraries do so by themselves."""
+    for variable in ("grpc_proxy", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:1")
+    with Client(fresh.uri) as client:
+        assert client.act("server_info")["name"] == "contrail"
+
+
 def test_listing_flights_needs_no_table(fresh):
     with fl.connect(fresh.uri) as connection:
         connection.wait_for_available(timeout=120)
