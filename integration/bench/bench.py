@@ -75,6 +75,10 @@ class Run:
             self.facts, self.results = lines[0], lines[1:]
             if self.facts["scale"] != self.options.scale:
                 sys.exit(f"the run to go on with is of scale {self.facts['scale']:g}")
+            commit = machine()["commit"]
+            if commit not in self.facts["commit"].split(", "):  # a page of several says so
+                self.facts["commit"] += f", {commit}"
+                self.log.write_text("".join(json.dumps(line) + "\n" for line in (self.facts, *self.results)))
             return
         shutil.rmtree(self.tables, ignore_errors=True)
         for old in self.options.work.glob("rows-*"):  # of other rows than these

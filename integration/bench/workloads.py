@@ -154,7 +154,7 @@ def spark():
     cases = {
         "full": ("every column of 10 M ticks", every, None, "rows", 6),
         "average": ("the average price by symbol of 10 M ticks", average, ["symbol", "price"], "rows", 6),
-        "count": ("count 10 M ticks", "select count(*) from {table}", ["flag"], "rows", 7),
+        "count": ("count 10 M ticks", "select count(*) from {table}", ["flag"], "rows", 15),
         "entity": ("one symbol of 1,000", every + " where symbol = 'S0500'", None, "entity", 7),
     }
     for name, (title, sql, columns, answer, repeat) in cases.items():
