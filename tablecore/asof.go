@@ -58,7 +58,8 @@ func (t *Table) asOf(ctx context.Context, moment time.Time) (*snapshot.Snapshot,
 }
 
 func futureError(moment time.Time) error {
-	return tableerr.InvalidField("as_of", "as_of lies in the future: %s", moment.UTC().Format(time.RFC3339Nano)).WithValue(moment.UTC().Format(time.RFC3339Nano))
+	text := moment.UTC().Format(time.RFC3339Nano)
+	return tableerr.InvalidField("as_of", "as_of lies in the future: %s", text).WithValue(text)
 }
 
 // commitTime is when a version was committed: what its commit says, or else the

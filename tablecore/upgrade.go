@@ -170,7 +170,8 @@ func (u *upgrade) request() (maintain.UpgradeRequest, error) {
 	case u.o.KeepSnapshots != "" && u.o.KeepSnapshotsUntil != nil:
 		return r, tableerr.InvalidField("keep_snapshots_until", "keep_snapshots_until does not go together with keep_snapshots")
 	case u.o.KeepSnapshotsUntil != nil && !u.o.KeepSnapshotsUntil.After(now):
-		return r, tableerr.InvalidField("keep_snapshots_until", "keep_snapshots_until is a time to come, not %s", u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano)).WithValue(u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano))
+		text := u.o.KeepSnapshotsUntil.UTC().Format(time.RFC3339Nano)
+		return r, tableerr.InvalidField("keep_snapshots_until", "keep_snapshots_until is a time to come, not %s", text).WithValue(text)
 	case u.o.KeepSnapshotsUntil != nil:
 		r.KeepUntil = *u.o.KeepSnapshotsUntil
 	case u.o.KeepSnapshots != "":
