@@ -152,9 +152,7 @@ func (o VacuumOptions) olderThan(now time.Time) (time.Time, error) {
 	}
 	refuse := func(why string) error {
 		text := o.OlderThan.UTC().Format(time.RFC3339Nano)
-		e := tableerr.InvalidField("older_than", "older_than %s %s", text, why)
-		e.Value = text
-		return e
+		return tableerr.InvalidField("older_than", "older_than %s %s", text, why).WithValue(text)
 	}
 	switch {
 	case o.OlderThan.After(now):

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"contrail/tablecore/internal/deltalog"
 	"contrail/tablecore/internal/derived"
+	"contrail/tablecore/internal/parallel"
 	"contrail/tablecore/internal/snapshot"
 	"contrail/tablecore/objstore"
 	"contrail/tablecore/tabledef"
@@ -102,15 +101,11 @@ func (r *references) follow(ctx context.Context, log *deltalog.Log, s *snapshot.
 	r.heldUntil = HeldUntil(s)
 	for r.newest < s.Version() {
 		commits := make([]*deltalog.Commit, min(commitsAtOnce, s.Version()-r.newest))
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(lookups)
-		for i := range commits {
-			group.Go(func() (err error) {
-				commits[i], err = readCommit(ctx, log, r.newest+1+int64(i))
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
+		err := parallel.Each(ctx, len(commits), lookups, func(ctx context.Context, i int) (err error) {
+			commits[i], err = readCommit(ctx, log, r.newest+1+int64(i))
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		for _, c := range commits {

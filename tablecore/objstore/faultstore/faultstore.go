@@ -84,6 +84,32 @@ func run(s *state, op objstore.Op, key string, publishes bool, call func() error
 	return err
 }
 
+// several runs an operation on objects in their order, as one on each: call does it to the first n. A fault at an object
+// lets those before it take effect; where its error comes after the effect and the operation publishes, all do.
+func several(s *state, op objstore.Op, keys []string, publishes bool, call func(n int) (int, error)) (int, error) {
+	hit, plan, err := s.steps(op, keys)
+	if err != nil {
+		return 0, err
+	}
+	last := hit
+	switch {
+	case plan.Kind == None, plan.Kind == ErrorAfterEffect && publishes:
+		last = len(keys)
+	case plan.Kind.takesEffect():
+		last = hit + 1
+	}
+	n, err := call(last)
+	switch {
+	case plan.Kind == None:
+		return n, err
+	case plan.Kind.stops():
+		return 0, ErrStopped
+	case err != nil && n <= hit:
+		return n, err
+	}
+	return hit, plan.failure(op, keys[hit], publishes)
+}
+
 // forget is the undo of results that need none.
 func forget[T any](T) {}
 
@@ -122,28 +148,7 @@ func (s *Store) PutAllIfAbsent(ctx context.Context, objects []objstore.Object) (
 	for i, o := range objects {
 		keys[i] = o.Key
 	}
-	hit, plan, err := s.state.steps(objstore.OpPutAllIfAbsent, keys)
-	if err != nil {
-		return 0, err
-	}
-	last := len(objects)
-	switch plan.Kind {
-	case None, ErrorAfterEffect:
-	case StopAfterEffect:
-		last = hit + 1
-	default:
-		last = hit
-	}
-	n, err := s.inner.PutAllIfAbsent(ctx, objects[:last])
-	switch {
-	case plan.Kind == None:
-		return n, err
-	case plan.Kind.stops():
-		return 0, ErrStopped
-	case err != nil && n <= hit:
-		return n, err
-	}
-	return hit, plan.failure(objstore.OpPutAllIfAbsent, keys[hit], true)
+	return several(s.state, objstore.OpPutAllIfAbsent, keys, true, func(n int) (int, error) { return s.inner.PutAllIfAbsent(ctx, objects[:n]) })
 }
 
 // Create implements [objstore.Store].
@@ -204,28 +209,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 
 // DeleteAll implements [objstore.Store]. A fault at an object lets those before it go.
 func (s *Store) DeleteAll(ctx context.Context, keys []string) (int, error) {
-	hit, plan, err := s.state.steps(objstore.OpDeleteAll, keys)
-	if err != nil {
-		return 0, err
-	}
-	last := len(keys)
-	switch {
-	case plan.Kind == None:
-	case plan.Kind.takesEffect():
-		last = hit + 1
-	default:
-		last = hit
-	}
-	n, err := s.inner.DeleteAll(ctx, keys[:last])
-	switch {
-	case plan.Kind == None:
-		return n, err
-	case plan.Kind.stops():
-		return 0, ErrStopped
-	case err != nil && n <= hit:
-		return n, err
-	}
-	return hit, plan.failure(objstore.OpDeleteAll, keys[hit], false)
+	return several(s.state, objstore.OpDeleteAll, keys, false, func(n int) (int, error) { return s.inner.DeleteAll(ctx, keys[:n]) })
 }
 
 // Sub implements [objstore.Store].

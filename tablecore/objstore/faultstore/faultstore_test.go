@@ -294,6 +294,18 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// names joins the keys of all objects.
+func names(t *testing.T, s objstore.Store) (joined string) {
+	t.Helper()
+	for info, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined += info.Key
+	}
+	return joined
+}
+
 func TestPutAll(t *testing.T) {
 	tests := []struct {
 		kind   faultstore.Kind
@@ -319,14 +331,7 @@ func TestPutAll(t *testing.T) {
 		if n != test.n || !errors.Is(err, test.err) || s.Ops() != 4 {
 			t.Errorf("%v: %d, %v after %d operations", test.kind, n, err, s.Ops())
 		}
-		landed := ""
-		for info, err := range inner.List(t.Context(), "", "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			landed += info.Key
-		}
-		if landed != test.landed {
+		if landed := names(t, inner); landed != test.landed {
 			t.Errorf("%v: %s landed, want %s", test.kind, landed, test.landed)
 		}
 	}
@@ -360,14 +365,7 @@ func TestDeleteAll(t *testing.T) {
 		if n != test.n || !errors.Is(err, test.err) || errors.As(err, &unknown) || s.Ops() != 4 {
 			t.Errorf("%v: %d, %v after %d operations", test.kind, n, err, s.Ops())
 		}
-		left := ""
-		for info, err := range inner.List(t.Context(), "", "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			left += info.Key
-		}
-		if left != test.left {
+		if left := names(t, inner); left != test.left {
 			t.Errorf("%v: %s are left, want %s", test.kind, left, test.left)
 		}
 		if s.Stopped() != errors.Is(err, faultstore.ErrStopped) {
