@@ -105,3 +105,28 @@ def where(spec, entity, start, end, kind="TIMESTAMP") -> str:
             f"{spec.index} < {kind} '{utc(end).isoformat()}'",
         ]
     return " WHERE " + " AND ".join(terms) if terms else ""
+
+
+class OverSpark:
+    """What a peer needs, in front of its other bases, to answer from a Spark session of its own."""
+
+    engine = None
+
+    def spark(self, spec, columns):
+        from .spark import Spark
+
+        self.engine = Spark()
+        self.look(spec, columns)
+        return self.engine.ask
+
+    def look(self, spec, columns) -> None:
+        """Make the table known to Spark, all columns or those that a query needs."""
+        raise NotImplementedError
+
+    def stop(self):
+        if self.engine is not None:
+            self.engine.stop()
+        super().stop()
+
+    def servers(self):
+        return [*super().servers(), *([] if self.engine is None else [self.engine.java.pid])]

@@ -10,19 +10,19 @@ import pyarrow.flight as fl
 import client
 import service
 
-from .base import NotOffered, Peer
+from .base import NotOffered, OverSpark, Peer
 
 MESSAGE_BYTES = 4 << 20
 
 
-class Contrail(Peer):
+class Contrail(OverSpark, Peer):
     """Appends and scans in the order of the files (`order: unordered`)."""
 
     order = "unordered"
 
     def __init__(self, folder):
         super().__init__(folder)
-        self.server = self.link = self.dataset = self.duckdb = self.engine = None
+        self.server = self.link = self.dataset = self.duckdb = None
 
     def start(self, **settings):
         # What is timed is what was asked for; small files stay as they are until somebody asks.
@@ -30,15 +30,14 @@ class Contrail(Peer):
         self.link = client.Client(self.server.uri)
 
     def stop(self):
-        if self.engine is not None:
-            self.engine.stop()
+        super().stop()
         if self.link is not None:
             self.link.close()
         if self.server is not None:
             self.server.stop()
 
     def servers(self):
-        return [self.server.process.pid] + ([] if self.engine is None else [self.engine.java.pid])
+        return [self.server.process.pid, *super().servers()]
 
     def another(self):
         other = type(self)(self.folder)
@@ -113,16 +112,8 @@ class Contrail(Peer):
         """Make the table known to DuckDB, once."""
         self.duckdb.register("dataset", self.dataset)
 
-    def spark(self, spec, columns):
-        from .spark import Spark
-
-        self.engine = Spark()
-        self.look(spec, columns)
-        return self.engine.ask
-
-    def look(self, spec, columns) -> None:
-        """Make the table known to Spark, all columns or those that a query needs."""
-        self.engine.service(self.server.uri, spec.name, **({"columns": ",".join(columns)} if columns else {}))
+    def look(self, spec, columns):
+        self.engine.service(self.server.uri, spec.name, columns)
 
     def staged(self, spec, rows, tasks):
         """A thread and a connection for each part, as tasks on several machines have; then one commit of all."""

@@ -10,7 +10,7 @@ import sys
 
 import pyarrow.flight as fl
 
-from .base import NotOffered, Peer
+from .base import NotOffered, OverSpark, Peer
 
 HERE = pathlib.Path(__file__).resolve().parent
 BINARY = HERE.parents[2] / "bin" / "stockflight"
@@ -83,30 +83,11 @@ class StockFlight(FlightPeer):
         return super().scan(spec, columns)
 
 
-class SparkFirst(StockFlight):
+class SparkFirst(OverSpark, StockFlight):
     """Spark over the stock server, by a source of few lines."""
 
-    def __init__(self, folder):
-        super().__init__(folder)
-        self.engine = None
-
-    def stop(self):
-        if self.engine is not None:
-            self.engine.stop()
-        super().stop()
-
-    def servers(self):
-        return [*super().servers(), *([] if self.engine is None else [self.engine.java.pid])]
-
-    def spark(self, spec, columns):
-        from .spark import Spark
-
-        self.engine = Spark()
-        self.look(spec, columns)
-        return self.engine.ask
-
-    def look(self, spec, columns) -> None:
-        self.engine.first_source(self.uri, spec.name, **({"columns": ",".join(columns)} if columns else {}))
+    def look(self, spec, columns):
+        self.engine.first_source(self.uri, spec.name, columns)
 
 
 class SparkParquet(SparkFirst):

@@ -20,28 +20,32 @@ class Spark:
         self.session = spark_session.make(PACKAGE)
         self.java = self.session.sparkContext._gateway.proc
 
-    def service(self, location: str, table: str, **options: str) -> None:
+    def service(self, location: str, table: str, columns=None, **options: str) -> None:
         """Look at the table through contrail_spark."""
         import contrail_spark
 
         contrail_spark.register(self.session)
-        reader = self.session.read.format("contrail").option("location", location)
-        self.table = reader.options(**options).load(table)
+        self._load("contrail", location, table, columns, **options)
 
     def directory(self, path) -> None:
         """Look at the table through delta-spark."""
         self.table = self.session.read.format("delta").load(str(path))
 
-    def first_source(self, location: str, table: str, **options: str) -> None:
+    def first_source(self, location: str, table: str, columns=None) -> None:
         """Look at a table of the stock Flight server through a source of few lines."""
         from .first_source import FirstSource
 
         self.session.dataSource.register(FirstSource)
-        self.table = self.session.read.format("first").option("location", location).options(**options).load(table)
+        self._load("first", location, table, columns)
 
     def parquet(self, path) -> None:
         """Look at Parquet files."""
         self.table = self.session.read.parquet(str(path))
+
+    def _load(self, source: str, location: str, table: str, columns, **options: str) -> None:
+        if columns:
+            options["columns"] = ",".join(columns)
+        self.table = self.session.read.format(source).option("location", location).options(**options).load(table)
 
     def ask(self, sql: str):
         return self.session.sql(sql, table=self.table).collect()[0]
