@@ -9,13 +9,14 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = ROOT / "bin" / "flightsrv"
+ADMIN = ROOT / "bin" / "flight-admin"
 # Where a proxy is set, gRPC in C++ would ask it for a loopback address.
 os.environ["no_grpc_proxy"] = "127.0.0.1"
 
 
 def build() -> None:
-    """Compile the server; Go's build cache makes a second call cheap."""
-    subprocess.run(["go", "build", "-o", str(BINARY), "./cmd/flightsrv"], cwd=ROOT, check=True)
+    """Compile the server and the command line; Go's build cache makes a second call cheap."""
+    subprocess.run(["go", "build", "-o", "bin/", "./cmd/flightsrv", "./cmd/flight-admin"], cwd=ROOT, check=True)
 
 
 class Service:

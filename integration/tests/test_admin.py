@@ -16,10 +16,9 @@ WEATHER = service.ROOT / "integration" / "testdata" / "weather.parquet"
 @pytest.fixture
 def admin(tmp_path):
     """Runs flight-admin on a directory of its own and returns what it prints."""
-    subprocess.run(["go", "build", "-o", "bin/", "./cmd/flight-admin"], cwd=service.ROOT, check=True)
 
     def run(*args, **options):
-        command = [service.ROOT / "bin" / "flight-admin", "--warehouse", tmp_path / "warehouse", *args]
+        command = [service.ADMIN, "--warehouse", tmp_path / "warehouse", *args]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, **options).stdout
 
     return run

@@ -10,8 +10,6 @@ import service
 from client import Client
 from tables import create_sites, files, refused, sites
 
-ADMIN = service.ROOT / "bin" / "flight-admin"
-
 
 def check(client: Client, table: str, **more) -> tuple[list[dict], dict]:
     """The findings and the report."""
@@ -24,11 +22,10 @@ def check(client: Client, table: str, **more) -> tuple[list[dict], dict]:
 
 def admin(server, *arguments) -> subprocess.CompletedProcess:
     environment = os.environ | {"CONTRAIL_SERVER": server.uri}
-    return subprocess.run([ADMIN, *arguments], env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run([service.ADMIN, *arguments], env=environment, capture_output=True, text=True, timeout=600)
 
 
 def test_a_sound_table_and_a_damaged_one(fresh):
-    subprocess.run(["go", "build", "-o", ADMIN, "./cmd/flight-admin"], cwd=service.ROOT, check=True)
     with Client(fresh.uri) as client:
         create_sites(client, "sound", [("a", hour, 1.5) for hour in range(48)])
         create_sites(client, "lost", [("a", hour, 1.5) for hour in range(48)])

@@ -15,7 +15,6 @@ import service
 from client import Client
 from tables import create_sites, files, refused, sites
 
-ADMIN = service.ROOT / "bin" / "flight-admin"
 SCHEMA = base64.b64encode(pa.schema([("more", pa.int8())]).serialize().to_pybytes()).decode()
 
 # Everything that is asked here is wrong or stale besides, where it can be.
@@ -138,7 +137,6 @@ def test_formats_that_mean_this_one(server, client, name):
 
 
 def test_the_command_line_on_a_directory(tmp_path, server, client, name):
-    subprocess.run(["go", "build", "-o", ADMIN, "./cmd/flight-admin"], cwd=service.ROOT, check=True)
     create_sites(client, name, [("a", 0, 1.0)])
     doctor(server, name, 2, "0.4.0")
     shutil.copytree(server.path(name), tmp_path / "default" / name)
@@ -147,7 +145,9 @@ def test_the_command_line_on_a_directory(tmp_path, server, client, name):
     environment = os.environ | {"CONTRAIL_WAREHOUSE": str(tmp_path)}
     for command in COMMANDS:
         arguments = [name if word == "TABLE" else word for word in command.split()]
-        done = subprocess.run([ADMIN, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            [service.ADMIN, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
         assert done.returncode == 6, (command, done.stdout, done.stderr)
         assert "FORMAT_UNREADABLE" in done.stderr and "0.4.0" in done.stderr and "0.3.0" in done.stderr, command
     assert files(tmp_path) == before

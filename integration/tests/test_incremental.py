@@ -1,5 +1,6 @@
 """Incremental scans over Flight: what appends have added behind a version, read from the log."""
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -138,7 +139,6 @@ def test_refusals(client, name):
 
 @pytest.mark.parametrize("since", [0, 1, 2])
 def test_plain_delta_table(server, client, name, since):
-    deltalake = pytest.importorskip("deltalake")
     path = server.path(name)
     for part in range(3):
         deltalake.write_deltalake(str(path), pa.table({"x": [part]}), mode="append")

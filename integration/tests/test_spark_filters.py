@@ -5,9 +5,6 @@ import decimal
 
 import pyarrow as pa
 import pytest
-
-pytest.importorskip("pyspark")  # the data source's classes come with it
-
 from contrail_spark._filters import translate
 from pyspark.sql.datasource import (
     EqualNullSafe,

@@ -6,9 +6,6 @@ import math
 
 import pyarrow as pa
 import pytest
-
-pytest.importorskip("pyspark")  # the data source's classes come with it
-
 from contrail_spark._types import TypeRefused, as_declared
 
 NOON = datetime.datetime(2026, 1, 1, 12)
